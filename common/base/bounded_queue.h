@@ -1,7 +1,8 @@
 // A first-in first-out queue with a named limit, between threads.
 //
 // Concurrency: every method may be called from any thread. Push never waits: a full queue is the
-// caller's to handle (refuse, drop and count, or pause), because nobody here may block on a slow peer.
+// caller's to handle (refuse, drop and count, or pause), because nobody here may block on a slow
+// peer.
 #ifndef PAGODA_COMMON_BASE_BOUNDED_QUEUE_H_
 #define PAGODA_COMMON_BASE_BOUNDED_QUEUE_H_
 

@@ -11,8 +11,12 @@ struct Unit {
   std::string_view name;
   double bytes;
 };
-constexpr Unit kUnits[] = {{"", 1},          {"B", 1},           {"KiB", 1024.0},
-                           {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}};
+constexpr Unit kUnits[] = {{"", 1},
+                           {"B", 1},
+                           {"KiB", 1024.0},
+                           {"MiB", 1048576.0},
+                           {"GiB", 1073741824.0},
+                           {"TiB", 1099511627776.0}};
 
 Status BadSize(std::string_view text) {
   return absl::InvalidArgumentError("not a size: \"" + std::string(text) +

@@ -23,8 +23,8 @@ StatusOr<uint64_t> ParseBytes(std::string_view text);
 // "512 MiB", "1.5 GiB": at most one decimal, for people; never parsed.
 std::string FormatBytes(uint64_t bytes);
 
-std::string ToHex(std::string_view bytes);                    // lower case
-StatusOr<std::string> FromHex(std::string_view hex);          // either case, even length
+std::string ToHex(std::string_view bytes);            // lower case
+StatusOr<std::string> FromHex(std::string_view hex);  // either case, even length
 
 // Appends the little-endian bytes of an unsigned integer.
 template <typename Int>

@@ -13,8 +13,8 @@ namespace pagoda {
 // Crc32c(b, n2, Crc32c(a, n1)) is the CRC of a followed by b.
 uint32_t Crc32c(const void* data, size_t size, uint32_t previous = 0);
 
-// Copies `size` bytes and returns their CRC as above, in one pass over memory (a cache-sized piece is
-// copied and then summed while it is hot). The ranges must not overlap.
+// Copies `size` bytes and returns their CRC as above, in one pass over memory (a cache-sized piece
+// is copied and then summed while it is hot). The ranges must not overlap.
 uint32_t CopyWithCrc32c(void* to, const void* from, size_t size, uint32_t previous = 0);
 
 }  // namespace pagoda

@@ -23,7 +23,9 @@ TEST(Crc32cTest, AgreesWithTheVectorsOfRfc3720) {
   EXPECT_EQ(Crc(down), 0x113fdb5cu);
 }
 
-TEST(Crc32cTest, AgreesWithTheCheckValueOfTheCatalogue) { EXPECT_EQ(Crc("123456789"), 0xe3069283u); }
+TEST(Crc32cTest, AgreesWithTheCheckValueOfTheCatalogue) {
+  EXPECT_EQ(Crc("123456789"), 0xe3069283u);
+}
 
 TEST(Crc32cTest, ContinuesFromAnEarlierSum) {
   std::string text(100'000, 'x');

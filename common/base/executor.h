@@ -18,10 +18,10 @@ namespace pagoda {
 class Executor {
  public:
   struct Options {
-    std::string name;         // thread name, at most 15 characters are shown
+    std::string name;  // thread name, at most 15 characters are shown
     int threads = 1;
     size_t queue_limit = 1024;
-    int nice = 0;             // added to the threads' niceness: background work gives way
+    int nice = 0;  // added to the threads' niceness: background work gives way
   };
 
   explicit Executor(const Options& options);

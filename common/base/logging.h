@@ -2,8 +2,8 @@
 //
 //   {"ts":"2026-01-31T12:00:00.123456Z","level":"info","service":"worker-0","msg":"ready","port":7100}
 //
-// A message is a fixed sentence; what varies goes into fields. Secrets, prompts and generated text are
-// never logged.
+// A message is a fixed sentence; what varies goes into fields. Secrets, prompts and generated text
+// are never logged.
 //
 // Concurrency: Log may be called from any thread; InitLogging once, before other threads start.
 #ifndef PAGODA_COMMON_BASE_LOGGING_H_
@@ -33,8 +33,8 @@ struct LogField {
   LogField(std::string_view key, const std::string& value) : key(key), value(value) {}
   LogField(std::string_view key, const Status& status) : key(key), value(status.ToString()) {}
   template <typename T>
-    requires std::is_arithmetic_v<T>
-  LogField(std::string_view key, T number) : key(key), value(Widen(number)) {}
+  requires std::is_arithmetic_v<T> LogField(std::string_view key, T number)
+      : key(key), value(Widen(number)) {}
 
   std::string_view key;
   Value value;

@@ -43,13 +43,19 @@ Metrics::Metrics() : registry_(std::make_unique<prometheus::Registry>()) {}
 Metrics::~Metrics() = default;
 
 prometheus::Counter& Metrics::Counter(std::string_view name, std::string_view help, Labels labels) {
-  return prometheus::BuildCounter().Name(Named(name)).Help(std::string(help)).Register(*registry_).Add(
-      labels);
+  return prometheus::BuildCounter()
+      .Name(Named(name))
+      .Help(std::string(help))
+      .Register(*registry_)
+      .Add(labels);
 }
 
 prometheus::Gauge& Metrics::Gauge(std::string_view name, std::string_view help, Labels labels) {
-  return prometheus::BuildGauge().Name(Named(name)).Help(std::string(help)).Register(*registry_).Add(
-      labels);
+  return prometheus::BuildGauge()
+      .Name(Named(name))
+      .Help(std::string(help))
+      .Register(*registry_)
+      .Add(labels);
 }
 
 prometheus::Histogram& Metrics::Histogram(std::string_view name, std::string_view help,

@@ -1,7 +1,8 @@
 // The process's Prometheus metrics. Every name starts with "pagoda:" (added here).
 //
-// A component asks for its metrics once, when it is made, and keeps the references, which stay valid
-// as long as the Metrics object. Asking again with equal names and labels gives the same object.
+// A component asks for its metrics once, when it is made, and keeps the references, which stay
+// valid as long as the Metrics object. Asking again with equal names and labels gives the same
+// object.
 //
 // Concurrency: every method, and every metric returned, may be used from any thread.
 #ifndef PAGODA_COMMON_BASE_METRICS_H_

@@ -1,7 +1,8 @@
 // std::mutex and std::condition_variable with clang's thread-safety attributes.
 //
-// absl::Mutex is not used: Debian's libabsl is not instrumented, so ThreadSanitizer sees false races
-// through it. Members are marked ABSL_GUARDED_BY(mutex_) and checked by `clang -Wthread-safety`.
+// absl::Mutex is not used: Debian's libabsl is not instrumented, so ThreadSanitizer sees false
+// races through it. Members are marked ABSL_GUARDED_BY(mutex_) and checked by `clang
+// -Wthread-safety`.
 #ifndef PAGODA_COMMON_BASE_MUTEX_H_
 #define PAGODA_COMMON_BASE_MUTEX_H_
 
@@ -49,7 +50,8 @@ class CondVar {
   bool WaitUntil(Mutex& mutex, std::chrono::steady_clock::time_point deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
-    // A system_clock wait would be moved by clock steps; libstdc++ 12 waits on CLOCK_MONOTONIC here.
+    // A system_clock wait would be moved by clock steps; libstdc++ 12 waits on CLOCK_MONOTONIC
+    // here.
     bool signalled = condition_.wait_until(lock, deadline) == std::cv_status::no_timeout;
     lock.release();
     return signalled;

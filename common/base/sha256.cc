@@ -9,7 +9,8 @@
 namespace pagoda {
 namespace {
 
-// OpenSSL fails here only when it cannot allocate or is not installed whole; no key may then be made.
+// OpenSSL fails here only when it cannot allocate or is not installed whole; no key may then be
+// made.
 void Require(bool ok) {
   if (ok) return;
   std::fputs("fatal: OpenSSL refused SHA-256\n", stderr);

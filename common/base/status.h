@@ -1,4 +1,5 @@
-// absl::Status is the error type everywhere inside Pagoda; this header adds what Debian's Abseil lacks.
+// absl::Status is the error type everywhere inside Pagoda; this header adds what Debian's Abseil
+// lacks.
 //
 // Concurrency: plain functions and macros, no state.
 #ifndef PAGODA_COMMON_BASE_STATUS_H_
@@ -19,12 +20,11 @@ using absl::StatusOr;
 // ("shard 2: ...").
 Status Annotate(const Status& status, std::string_view context);
 
-
 }  // namespace pagoda
 
 // Returns from the enclosing function when `expr` (a Status) is not OK.
-#define PAGODA_RETURN_IF_ERROR(expr)                          \
-  do {                                                        \
+#define PAGODA_RETURN_IF_ERROR(expr)                                                      \
+  do {                                                                                    \
     if (::absl::Status pagoda_status = (expr); !pagoda_status.ok()) return pagoda_status; \
   } while (false)
 

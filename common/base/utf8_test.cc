@@ -6,9 +6,9 @@ namespace pagoda {
 namespace {
 
 TEST(Utf8Test, AcceptsTheFirstAndLastCodePointOfEachLength) {
-  for (std::string_view text : {"\x7f", "\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF",
-                                "\xEE\x80\x80", "\xEF\xBF\xBF", "\xF0\x90\x80\x80",
-                                "\xF4\x8F\xBF\xBF"}) {
+  for (std::string_view text :
+       {"\x7f", "\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80",
+        "\xEF\xBF\xBF", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"}) {
     EXPECT_EQ(Utf8SequenceLength(text, 0), text.size());
   }
 }

@@ -1,0 +1,86 @@
+#include "common/rpc/server.h"
+
+#include <grpcpp/client_context.h>
+
+#include "common/rpc/channel.h"
+#include "common/rpc/grpc_status.h"
+#include "gtest/gtest.h"
+#include "pagoda/v1/kvstore.grpc.pb.h"
+
+namespace pagoda::rpc {
+namespace {
+
+using v1::DescribeRequest;
+using v1::DescribeResponse;
+
+class EchoStore final : public v1::KvStore::CallbackService {
+  grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context,
+                                     const DescribeRequest* request,
+                                     DescribeResponse* response) override {
+    response->set_shard_id("shard");
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(request->protocol().min() > 1
+                        ? ToGrpc(absl::FailedPreconditionError("protocol"))
+                        : grpc::Status::OK);
+    return reactor;
+  }
+};
+
+grpc::Status Describe(std::shared_ptr<grpc::Channel> channel, DescribeRequest request,
+                      DescribeResponse* response) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
+  return v1::KvStore::NewStub(channel)->Describe(&context, request, response);
+}
+
+TEST(RpcServerTest, ServesOnAFreePortAndKeepsStatusCodes) {
+  EchoStore service;
+  auto server = Server::Start({.address = "127.0.0.1:0", .services = {&service}});
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_GT((*server)->port(), 0);
+  auto channel = MakeChannel((*server)->address(), ChannelKind::kControl);
+  DescribeResponse response;
+  EXPECT_TRUE(Describe(channel, {}, &response).ok());
+  EXPECT_EQ(response.shard_id(), "shard");
+  DescribeRequest request;
+  request.mutable_protocol()->set_min(2);
+  Status status = FromGrpc(Describe(channel, request, &response));
+  EXPECT_EQ(status, absl::FailedPreconditionError("protocol"));
+}
+
+TEST(RpcServerTest, APortInUseIsRefusedByName) {
+  auto first = Server::Start({.address = "127.0.0.1:0"});
+  ASSERT_TRUE(first.ok());
+  auto second = Server::Start({.address = (*first)->address()});
+  ASSERT_FALSE(second.ok());
+  EXPECT_NE(second.status().message().find((*first)->address()), absl::string_view::npos);
+}
+
+TEST(RpcServerTest, AMessageOverTheLimitIsRefused) {
+  EchoStore service;
+  auto server =
+      Server::Start({.address = "127.0.0.1:0", .services = {&service}, .max_receive_bytes = 1024});
+  ASSERT_TRUE(server.ok());
+  auto channel = MakeChannel((*server)->address(), ChannelKind::kControl);
+  grpc::ClientContext context;
+  v1::FindMissingRequest request;
+  request.set_keys(std::string(2048, 'k'));
+  v1::FindMissingResponse response;
+  EXPECT_EQ(v1::KvStore::NewStub(channel)->FindMissing(&context, request, &response).error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST(RpcServerTest, CallsToADeadAddressFailAtOnce) {
+  std::string address;
+  {
+    auto server = Server::Start({.address = "127.0.0.1:0"});
+    ASSERT_TRUE(server.ok());
+    address = (*server)->address();
+  }
+  auto channel = MakeChannel(address, ChannelKind::kControl);
+  DescribeResponse response;
+  EXPECT_EQ(Describe(channel, {}, &response).error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+}  // namespace
+}  // namespace pagoda::rpc
