@@ -108,8 +108,7 @@ class ClientCall {
   }
 
   Status Failure(std::string_view what, error_code error) const {
-    std::string message =
-        std::string(what) + " " + server_.ToString() + ": " + error.message();
+    std::string message = std::string(what) + " " + server_.ToString() + ": " + error.message();
     if (error == beast::error::timeout) return absl::DeadlineExceededError(message);
     if (error.category() == make_error_code(beast::http::error::bad_version).category() &&
         error != beast::http::error::end_of_stream &&
