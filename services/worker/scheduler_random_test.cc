@@ -1,0 +1,288 @@
+// Random schedules against a model: whatever arrives, is cancelled, preempted, loaded late or not
+// at all, every sequence gets the tokens of a lone run, and every block has exactly the owners it
+// should.
+//
+// A failing case prints its seed; PAGODA_TEST_SEED=N runs that one alone. PAGODA_TEST_SCHEDULES=N
+// sets how many run.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+
+#include "services/worker/scheduler.h"
+#include "services/worker/step_plan_builder.h"
+#include "services/worker/testing/fake_model.h"
+
+namespace pagoda::worker {
+namespace {
+
+using testing::FakeModel;
+
+constexpr int kSchedules = 3000;
+constexpr int kMaxSteps = 5000;      // a schedule that needs more makes no progress
+constexpr uint32_t kVocabulary = 3;  // small, so that unrelated prompts share prefixes
+
+struct Totals {
+  int64_t preempted = 0;
+  int64_t cancelled = 0;
+  int64_t local = 0;
+  int64_t loaded = 0;
+  int64_t late = 0;
+};
+
+class RandomSchedule {
+ public:
+  RandomSchedule(uint64_t seed, Totals* totals)
+      : random_(seed),
+        totals_(totals),
+        block_tokens_(Pick({2, 4, 8})),
+        num_blocks_(Uniform(4, 24)),
+        options_(RandomOptions()),
+        model_(num_blocks_, block_tokens_, kVocabulary),
+        blocks_(num_blocks_),
+        scheduler_(options_, &blocks_),
+        plan_({.max_num_batched_tokens = options_.max_num_batched_tokens,
+               .max_num_seqs = options_.max_num_seqs,
+               .max_blocks_per_seq = num_blocks_}) {}
+
+  void Run() {
+    int arrivals = Uniform(1, 12);
+    for (int steps = 0; arrivals > 0 || !live_.empty(); ++steps) {
+      ASSERT_LT(steps, kMaxSteps) << "no progress";
+      while (arrivals > 0 && (live_.empty() || Chance(0.3))) {
+        Arrive();
+        --arrivals;
+      }
+      if (!live_.empty() && Chance(0.02)) CancelOne();
+      SettleSome();
+      for (auto& [id, sequence] : live_) sequence->paused = Chance(0.1);
+      ASSERT_NO_FATAL_FAILURE(Step());
+      now_ += std::chrono::milliseconds(1);
+    }
+    while (!loads_.empty()) SettleSome();
+    ASSERT_TRUE(scheduler_.CheckIntegrity().ok()) << scheduler_.CheckIntegrity();
+    EXPECT_EQ(blocks_.num_available(), num_blocks_) << "a block is still held";
+  }
+
+ private:
+  struct PendingEntry {
+    LoadId load;
+    int32_t entry;
+    BlockId block;
+    std::vector<FakeModel::Slot> bytes;
+  };
+
+  int Uniform(int low, int high) { return std::uniform_int_distribution(low, high)(random_); }
+  bool Chance(double p) { return std::bernoulli_distribution(p)(random_); }
+  int Pick(std::vector<int> values) { return values[Uniform(0, values.size() - 1)]; }
+
+  Scheduler::Options RandomOptions() {
+    Scheduler::Options options;
+    options.block_tokens = block_tokens_;
+    options.enable_chunked_prefill = Chance(0.8);
+    options.max_num_batched_tokens =
+        options.enable_chunked_prefill ? Pick({1, 3, 7, 16, 64}) : num_blocks_ * block_tokens_;
+    options.max_num_seqs = Uniform(1, 6);
+    options.max_loading_blocks = std::max(1, num_blocks_ / 4);
+    return options;
+  }
+
+  void Arrive() {
+    GenerationRequest request;
+    int capacity = num_blocks_ * block_tokens_;
+    int prompt = Uniform(1, std::min(capacity, 60));
+    request.max_tokens = Uniform(1, std::min(capacity - prompt + 1, 40));
+    // Few heads, then random tails: prompts are equal, prefixes of each other, or part somewhere.
+    std::mt19937_64 head(Uniform(0, 2));
+    int common = Chance(0.3) ? prompt : Uniform(0, prompt);
+    for (int i = 0; i < prompt; ++i) {
+      request.prompt_ids.push_back((i < common ? head() : random_()) % kVocabulary);
+    }
+    request.sampling.seed = Uniform(0, 1);
+    request.priority = Chance(0.2) ? 1 : 0;
+    if (Chance(0.2)) request.stop_token_ids = {0};
+    request.cache.scope = Chance(0.9) ? CacheScope::Tenant() : CacheScope::None();
+    SequenceId id{next_id_++};
+    BlockKeyChain keys({}, {}, request.cache.scope, block_tokens_);
+    auto sequence = std::make_unique<Sequence>(id, std::move(request), std::move(keys), now_);
+    if (Chance(0.5)) {  // somebody asks the store
+      sequence->lookup.pending = Chance(0.5);
+      sequence->lookup.deadline = now_ + std::chrono::milliseconds(Uniform(0, 5));
+      for (size_t i = 0; i < sequence->matchable().size(); ++i) {
+        sequence->lookup.held.push_back(Chance(0.7));
+      }
+    }
+    scheduler_.Add(sequence.get());
+    live_.emplace(id, std::move(sequence));
+  }
+
+  void CancelOne() {
+    auto it = std::next(live_.begin(), Uniform(0, static_cast<int>(live_.size()) - 1));
+    scheduler_.Remove(it->second.get());
+    live_.erase(it);
+    ++totals_->cancelled;
+  }
+
+  // Some transfers end: whole, or failed after writing what they like. Until then they may write,
+  // too.
+  void SettleSome() {
+    for (size_t i = 0; i < loads_.size();) {
+      PendingEntry& pending = loads_[i];
+      std::span<std::byte> memory = model_.Bytes(pending.block);
+      if (Chance(0.5)) std::memset(memory.data(), 0xEE, memory.size());
+      if (!Chance(0.3)) {
+        ++i;
+        continue;
+      }
+      bool ok = Chance(0.8);
+      if (ok) std::memcpy(memory.data(), pending.bytes.data(), pending.bytes.size() * 8);
+      scheduler_.OnBlockLoaded(pending.load, pending.entry, ok,
+                               Chance(0.5) ? BlockSource::kRam : BlockSource::kDisk);
+      totals_->loaded += ok;
+      loads_.erase(loads_.begin() + static_cast<ptrdiff_t>(i));
+    }
+  }
+
+  void StartLoads(const Scheduler::Step& step) {
+    for (const Scheduler::LoadOrder& order : step.loads) {
+      order.sequence->load_deadline = now_ + std::chrono::milliseconds(Uniform(0, 6));
+      for (size_t i = 0; i < order.entries.size(); ++i) {
+        const LoadEntry& entry = order.entries[i];
+        loads_.push_back(
+            {order.id, static_cast<int32_t>(i), entry.block,
+             FakeModel::BlockOf(order.sequence->tokens(), entry.block_index, block_tokens_)});
+      }
+    }
+  }
+
+  void Step() {
+    const Scheduler::Step& step = scheduler_.Schedule(now_);
+    totals_->preempted += step.num_preempted;
+    totals_->late += static_cast<int64_t>(scheduler_.TakeAbandonedLoads().size());
+    for (BlockId block : blocks_.TakeFreed()) {
+      std::memset(model_.Bytes(block).data(), 0xFF, model_.block_bytes());
+    }
+    StartLoads(step);
+    ASSERT_TRUE(scheduler_.CheckIntegrity().ok()) << scheduler_.CheckIntegrity();
+    ASSERT_NO_FATAL_FAILURE(CheckOwners());
+    ASSERT_LE(step.num_rows, options_.max_num_batched_tokens);
+    ASSERT_LE(static_cast<int>(step.chunks.size()), options_.max_num_seqs);
+    if (step.chunks.empty()) return;
+    BuildStepPlan(step, plan_);
+    ASSERT_TRUE(model_.Launch(plan_).ok());
+    StepResult result;
+    ASSERT_TRUE(model_.Collect({}, result).ok());
+    for (const Scheduler::Completed& done : scheduler_.OnComputed(step)) CheckCompleted(done);
+    scheduler_.TakeCompletedPrompts();
+    ASSERT_NO_FATAL_FAILURE(CheckContents());
+    size_t sample = 0;
+    for (const Scheduler::Chunk& chunk : step.chunks) {
+      if (!chunk.samples) continue;
+      Sequence& sequence = *chunk.sequence;
+      ASSERT_FALSE(sequence.paused);
+      if (sequence.Append(result.samples[sample++].token)) {
+        ASSERT_NO_FATAL_FAILURE(End(sequence));
+      }
+    }
+    ASSERT_TRUE(scheduler_.CheckIntegrity().ok()) << scheduler_.CheckIntegrity();
+  }
+
+  // Who may write a block is alone with it.
+  void CheckOwners() {
+    std::map<BlockId, std::vector<BlockState>> owners;
+    for (const Sequence* sequence : scheduler_.running()) {
+      for (int32_t i = 0; i < sequence->table.size(); ++i) {
+        TableBlock block = sequence->table.at(i);
+        if (block.id != kNoBlock) owners[block.id].push_back(block.state);
+      }
+    }
+    std::map<BlockId, int> writers;
+    for (const PendingEntry& pending : loads_) {
+      ASSERT_EQ(++writers[pending.block], 1) << "two transfers write into one block";
+      for (BlockState state : owners[pending.block]) ASSERT_EQ(state, BlockState::kLoading);
+      ASSERT_GT(blocks_.references(pending.block), 0) << "a transfer writes into a free block";
+    }
+    for (const auto& [block, states] : owners) {
+      bool written = std::any_of(states.begin(), states.end(),
+                                 [](BlockState state) { return state != BlockState::kReady; });
+      ASSERT_TRUE(!written || states.size() == 1) << "a block that is written has two owners";
+    }
+  }
+
+  // All that a sequence will read is what a lone run would have written.
+  void CheckContents() {
+    for (const Sequence* sequence : scheduler_.running()) {
+      std::vector<FakeModel::Slot> right = FakeModel::SlotsOf(sequence->tokens());
+      for (int32_t i = 0; i < sequence->num_tokens(); ++i) {
+        TableBlock block = sequence->table.at(i / block_tokens_);
+        if (i >= sequence->table.frontier() && block.state != BlockState::kReady) continue;
+        auto* slots = reinterpret_cast<FakeModel::Slot*>(model_.Bytes(block.id).data());
+        ASSERT_EQ(slots[i % block_tokens_], right[i]) << "token " << i;
+      }
+    }
+  }
+
+  void CheckCompleted(const Scheduler::Completed& done) {
+    TableBlock block = done.sequence->table.at(done.block_index);
+    EXPECT_EQ(block.state, BlockState::kReady);
+    EXPECT_EQ(block.source, BlockSource::kComputed);
+  }
+
+  void End(Sequence& sequence) {
+    const GenerationRequest& request = sequence.request();
+    std::vector<TokenId> right = FakeModel::Generate(request.prompt_ids, sequence.num_output(),
+                                                     request.sampling.seed, kVocabulary);
+    auto output = sequence.tokens().subspan(sequence.prompt_length());
+    ASSERT_EQ(std::vector<TokenId>(output.begin(), output.end()), right);
+    GenerationUsage usage = sequence.usage();
+    ASSERT_EQ(usage.computed + usage.local + usage.ram + usage.disk, usage.prompt_tokens);
+    ASSERT_TRUE(usage.recomputed == 0 || sequence.num_preemptions > 0);
+    totals_->local += usage.local;
+    scheduler_.Remove(&sequence);
+    live_.erase(sequence.id());
+  }
+
+  std::mt19937_64 random_;
+  Totals* const totals_;
+  const int block_tokens_;
+  const int num_blocks_;
+  const Scheduler::Options options_;
+  FakeModel model_;
+  BlockManager blocks_;
+  Scheduler scheduler_;
+  StepPlan plan_;
+  TimePoint now_{std::chrono::seconds(1)};
+  uint64_t next_id_ = 1;
+  std::map<SequenceId, std::unique_ptr<Sequence>> live_;
+  std::vector<PendingEntry> loads_;
+};
+
+TEST(SchedulerRandomTest, EveryRandomScheduleGivesTheTokensOfALoneRun) {
+  const char* one = std::getenv("PAGODA_TEST_SEED");
+  const char* count = std::getenv("PAGODA_TEST_SCHEDULES");
+  uint64_t first = one != nullptr ? std::strtoull(one, nullptr, 10) : 1;
+  uint64_t last = one != nullptr     ? first
+                  : count != nullptr ? std::strtoull(count, nullptr, 10)
+                                     : kSchedules;
+  Totals totals;
+  for (uint64_t seed = first; seed <= last; ++seed) {
+    SCOPED_TRACE("PAGODA_TEST_SEED=" + std::to_string(seed));
+    RandomSchedule(seed, &totals).Run();
+    ASSERT_FALSE(HasFailure());
+  }
+  if (one != nullptr) return;
+  // The schedules went where they were meant to go.
+  EXPECT_GT(totals.preempted, 0);
+  EXPECT_GT(totals.cancelled, 0);
+  EXPECT_GT(totals.local, 0);
+  EXPECT_GT(totals.loaded, 0);
+  EXPECT_GT(totals.late, 0);
+  printf("preempted %ld, cancelled %ld, local tokens %ld, loaded blocks %ld, abandoned loads %ld\n",
+         totals.preempted, totals.cancelled, totals.local, totals.loaded, totals.late);
+}
+
+}  // namespace
+}  // namespace pagoda::worker

@@ -1,0 +1,18 @@
+// Writes the scheduler's decision into the arrays that a ModelRunner reads.
+//
+// Concurrency: the engine thread only.
+#ifndef PAGODA_SERVICES_WORKER_STEP_PLAN_BUILDER_H_
+#define PAGODA_SERVICES_WORKER_STEP_PLAN_BUILDER_H_
+
+#include "services/worker/scheduler.h"
+#include "services/worker/step_plan.h"
+
+namespace pagoda::worker {
+
+// One slice a chunk, in order; one sample for each chunk that samples, in order. Positions equal
+// slots. REQUIRES: the step keeps plan.limits.
+void BuildStepPlan(const Scheduler::Step& step, StepPlan& plan);
+
+}  // namespace pagoda::worker
+
+#endif  // PAGODA_SERVICES_WORKER_STEP_PLAN_BUILDER_H_
