@@ -1,5 +1,7 @@
 #include "kernels/ops.h"
 
+#include "kernels/base/isa.h"
+
 namespace pagoda::kernels {
 namespace {
 
@@ -20,15 +22,34 @@ constexpr Ops kScalarOps = {
     .exp_sum = scalar::ExpSum,
 };
 
+constexpr Ops kAvx2Ops = {
+    .isa = "avx2",
+    .dequantize_row = DequantizeRow,
+    .linear = avx2::Linear,
+    .rms_norm = avx2::RmsNorm,
+    .rope = avx2::Rope,
+    .silu_mul = avx2::SiluMul,
+    .add = avx2::Add,
+    .write_kv = WriteKv,
+    .attention_split = avx2::AttentionSplit,
+    .attention_merge = avx2::AttentionMerge,
+    .attention_finish = avx2::AttentionFinish,
+    .arg_max = avx2::ArgMax,
+    .all_finite = avx2::AllFinite,
+    .exp_sum = avx2::ExpSum,
+};
+
 }  // namespace
 
 KernelStatus SelectOps(std::string_view isa, const Ops** ops) {
-  if (isa == "scalar" || isa == "auto") {
+  if (isa == "scalar") {
     *ops = &kScalarOps;
     return {};
   }
-  if (isa != "avx2") return {KernelCode::kUnknownIsa, "isa", 0, 0};
-  return {KernelCode::kIsaUnavailable, "isa", 0, 0};
+  if (isa != "avx2" && isa != "auto") return {KernelCode::kUnknownIsa, "isa", 0, 0};
+  if (!DetectCpu().HasAvx2Kernels()) return {KernelCode::kIsaUnavailable, "isa", 0, 0};
+  *ops = &kAvx2Ops;
+  return {};
 }
 
 }  // namespace pagoda::kernels

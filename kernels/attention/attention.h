@@ -11,6 +11,7 @@
 
 #include <cstdint>
 
+#include "kernels/base/inline.h"
 #include "kernels/kv/kv_slice.h"
 
 namespace pagoda::kernels {
@@ -19,13 +20,13 @@ namespace pagoda::kernels {
 inline constexpr int32_t kAttnSplitTokens = 256;
 
 // A state is o [head_dim], then the 16 lanes of l, then m and l, padded to a cache line.
-constexpr int32_t AttnLanesAt(int32_t head_dim) { return head_dim; }
-constexpr int32_t AttnMaxAt(int32_t head_dim) { return head_dim + 16; }
-constexpr int32_t AttnSumAt(int32_t head_dim) { return head_dim + 17; }
-constexpr int32_t AttnStateFloats(int32_t head_dim) { return head_dim + 32; }
+PAGODA_KERNELS_INLINE constexpr int32_t AttnLanesAt(int32_t head_dim) { return head_dim; }
+PAGODA_KERNELS_INLINE constexpr int32_t AttnMaxAt(int32_t head_dim) { return head_dim + 16; }
+PAGODA_KERNELS_INLINE constexpr int32_t AttnSumAt(int32_t head_dim) { return head_dim + 17; }
+PAGODA_KERNELS_INLINE constexpr int32_t AttnStateFloats(int32_t head_dim) { return head_dim + 32; }
 
 // How many splits a row with `visible` slots has.
-constexpr int32_t AttnSplits(int32_t visible) {
+PAGODA_KERNELS_INLINE constexpr int32_t AttnSplits(int32_t visible) {
   return (visible + kAttnSplitTokens - 1) / kAttnSplitTokens;
 }
 

@@ -1,7 +1,5 @@
 // The scalar arithmetic that every ISA must reproduce bit for bit (README.md, "Numbers").
 //
-// Everything here has internal linkage on purpose: files compiled with AVX2 flags include this
-// header too, and a shared inline function compiled with them could end up in the scalar path.
 // Concurrency: pure functions.
 #ifndef PAGODA_KERNELS_BASE_NUMERIC_H_
 #define PAGODA_KERNELS_BASE_NUMERIC_H_
@@ -9,12 +7,15 @@
 #include <cstdint>
 #include <cstring>
 
-#define PAGODA_KERNELS_INLINE static inline __attribute__((always_inline))
+#include "kernels/base/inline.h"
 
 namespace pagoda::kernels {
 
 // Row sums use this many virtual lanes: element i belongs to lane i mod 16.
 inline constexpr int32_t kSumLanes = 16;
+
+PAGODA_KERNELS_INLINE int32_t Min(int32_t a, int32_t b) { return a < b ? a : b; }
+PAGODA_KERNELS_INLINE int32_t Max(int32_t a, int32_t b) { return a > b ? a : b; }
 
 PAGODA_KERNELS_INLINE uint32_t FloatBits(float x) {
   uint32_t bits;

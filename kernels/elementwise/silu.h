@@ -1,6 +1,6 @@
 // SiLU of one element: the scalar operator and the AVX2 operator's tail share it.
 //
-// Internal linkage, see base/numeric.h. Concurrency: a pure function.
+// Concurrency: a pure function.
 #ifndef PAGODA_KERNELS_ELEMENTWISE_SILU_H_
 #define PAGODA_KERNELS_ELEMENTWISE_SILU_H_
 

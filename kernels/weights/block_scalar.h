@@ -1,6 +1,6 @@
 // One packed block seen from one of its rows: the definition of what a weight's value is.
 //
-// Internal to the kernels (internal linkage, see base/numeric.h). Concurrency: pure functions.
+// Internal to the kernels. Concurrency: pure functions.
 #ifndef PAGODA_KERNELS_WEIGHTS_BLOCK_SCALAR_H_
 #define PAGODA_KERNELS_WEIGHTS_BLOCK_SCALAR_H_
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "kernels/base/inline.h"
 #include "kernels/base/kernel_status.h"
 
 namespace pagoda::kernels {
@@ -30,7 +31,7 @@ struct PackedMatrix {
 
 // Bytes of one packed row group; the next one follows directly.
 // REQUIRES: cols is a multiple of kBlockCols for quantised types.
-constexpr int64_t PackedGroupBytes(WeightType type, int64_t cols) {
+PAGODA_KERNELS_INLINE constexpr int64_t PackedGroupBytes(WeightType type, int64_t cols) {
   switch (type) {
     case WeightType::kQ4_1:
       return cols / kBlockCols * kQ4_1BlockBytes;
@@ -42,7 +43,7 @@ constexpr int64_t PackedGroupBytes(WeightType type, int64_t cols) {
   return cols * kGroupRows * static_cast<int64_t>(sizeof(float));
 }
 
-constexpr int32_t RowGroups(int64_t rows) {
+PAGODA_KERNELS_INLINE constexpr int32_t RowGroups(int64_t rows) {
   return static_cast<int32_t>((rows + kGroupRows - 1) / kGroupRows);
 }
 

@@ -1,0 +1,107 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include "kernels/base/numeric.h"
+#include "kernels/kv/kv_layout.h"
+#include "kernels/kv/write_kv.h"
+#include "kernels/testing/test_data.h"
+
+namespace pagoda::kernels {
+namespace {
+
+using testing::AlignedBytes;
+using testing::TestRandom;
+
+KvSpec Spec(KvDtype k, KvDtype v) { return {32, 64, 3, 2, k, v}; }
+
+TEST(KvLayoutTest, Slices_are_disjoint_aligned_ordered_and_fill_the_block) {
+  for (const KvDtype k : {KvDtype::kF32, KvDtype::kBf16}) {
+    for (const KvDtype v : {KvDtype::kF32, KvDtype::kBf16}) {
+      KvLayout layout;
+      ASSERT_TRUE(BuildKvLayout(Spec(k, v), &layout).ok());
+      const int64_t k_bytes = 32 * 64 * (k == KvDtype::kF32 ? 4 : 2);
+      const int64_t v_bytes = 32 * 64 * (v == KvDtype::kF32 ? 4 : 2);
+      EXPECT_EQ(layout.block_bytes, 3 * 2 * (k_bytes + v_bytes));
+      int64_t at = 0;
+      for (int32_t layer = 0; layer < 3; ++layer) {
+        for (int32_t head = 0; head < 2; ++head, at += k_bytes) {
+          EXPECT_EQ(layout.K(layer, head).data, at);
+          EXPECT_EQ(layout.K(layer, head).dtype, k);
+        }
+        for (int32_t head = 0; head < 2; ++head, at += v_bytes) {
+          EXPECT_EQ(layout.V(layer, head).data, at);
+          EXPECT_EQ(layout.V(layer, head).dtype, v);
+        }
+      }
+      EXPECT_EQ(at % 64, 0);
+    }
+  }
+}
+
+TEST(KvLayoutTest, Every_field_changes_the_layout_string) {
+  const KvSpec base = Spec(KvDtype::kBf16, KvDtype::kBf16);
+  std::vector<KvSpec> specs(7, base);
+  specs[1].block_tokens = 64;
+  specs[2].head_dim = 128;
+  specs[3].n_layers = 4;
+  specs[4].n_kv_heads = 3;
+  specs[5].k_dtype = KvDtype::kF32;
+  specs[6].v_dtype = KvDtype::kF32;
+  std::set<std::string> strings;
+  for (const KvSpec& spec : specs) strings.insert(KvLayoutString(spec));
+  EXPECT_EQ(strings.size(), specs.size());
+  EXPECT_EQ(KvLayoutString(base),
+            "cpu-kv-1;order=layer,k,k_scales,v,v_scales;heads=inner;align=64;block_tokens=32;"
+            "head_dim=64;layers=3;kv_heads=2;k=bf16[head_dim][token];v=bf16[token][head_dim]");
+}
+
+TEST(KvLayoutTest, What_it_was_not_built_for_is_refused_by_name) {
+  const auto error = [](void (*change)(KvSpec&)) {
+    KvSpec spec = Spec(KvDtype::kBf16, KvDtype::kBf16);
+    change(spec);
+    KvLayout layout;
+    return KernelStatusText(BuildKvLayout(spec, &layout));
+  };
+  EXPECT_EQ(error([](KvSpec& s) { s.block_tokens = 24; }),
+            "block_tokens: 24 is not a power of two in [16, 256]");
+  EXPECT_EQ(error([](KvSpec& s) { s.block_tokens = 512; }),
+            "block_tokens: 512 is not a power of two in [16, 256]");
+  EXPECT_EQ(error([](KvSpec& s) { s.head_dim = 72; }), "head_dim: 72 is not a multiple of 16");
+  EXPECT_EQ(error([](KvSpec& s) { s.head_dim = 0; }), "head_dim: 0 is outside [1, 256]");
+  EXPECT_EQ(error([](KvSpec& s) { s.n_layers = 0; }), "n_layers: 0 is outside [1, 1024]");
+  EXPECT_EQ(error([](KvSpec& s) { s.n_kv_heads = -1; }), "n_kv_heads: -1 is outside [1, 1024]");
+  EXPECT_EQ(error([](KvSpec& s) { s.k_dtype = KvDtype::kInt8; }),
+            "k_dtype: no kernel for this type");
+  EXPECT_EQ(error([](KvSpec& s) { s.v_dtype = KvDtype::kFp8E4m3; }),
+            "v_dtype: no kernel for this type");
+  EXPECT_EQ(error([](KvSpec& s) {
+              s.n_layers = 1024;
+              s.n_kv_heads = 1024;
+            }),
+            "block_bytes: 8589934592 is outside [1, 67108864]");
+}
+
+TEST(WriteKvTest, A_token_lands_transposed_in_k_and_plain_in_v_and_touches_nothing_else) {
+  KvLayout layout;
+  ASSERT_TRUE(BuildKvLayout(Spec(KvDtype::kF32, KvDtype::kBf16), &layout).ok());
+  const std::vector<float> k = TestRandom(1).Normals(128), v = TestRandom(2).Normals(128);
+  AlignedBytes block(layout.block_bytes);
+  const int32_t layer = 1, slot = 5;
+  WriteKv({&layout, layer, block.data(), slot, k.data(), v.data()});
+  std::vector<uint8_t> expected(layout.block_bytes, 0xFF);
+  for (int32_t head = 0; head < 2; ++head) {
+    for (int32_t d = 0; d < 64; ++d) {
+      std::memcpy(&expected[layout.K(layer, head).data + (d * 32 + slot) * 4], &k[head * 64 + d],
+                  4);
+      const uint16_t bf16 = FloatToBf16(v[head * 64 + d]);
+      std::memcpy(&expected[layout.V(layer, head).data + (slot * 64 + d) * 2], &bf16, 2);
+    }
+  }
+  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), block.data()));
+}
+
+}  // namespace
+}  // namespace pagoda::kernels
