@@ -1,0 +1,170 @@
+#include "services/ctl/supervisor.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "common/base/address.h"
+#include "common/base/logging.h"
+
+namespace pagoda::ctl {
+namespace {
+
+// A child that closes its output without a SIGCHLD reaching us is still found within this time.
+constexpr auto kLongestPoll = std::chrono::seconds(1);
+
+StatusOr<std::string> AddressField(const nlohmann::json& object, const char* name) {
+  auto field = object.find(name);
+  if (field == object.end() || !field->is_string()) {
+    return absl::InvalidArgumentError(std::string("the ready line has no ") + name + " address");
+  }
+  std::string address = field->get<std::string>();
+  Status parsed = ParseHostPort(address).status();
+  if (!parsed.ok()) return Annotate(parsed, std::string("the ready line's ") + name);
+  return address;
+}
+
+}  // namespace
+
+StatusOr<ReadyLine> ParseReadyLine(std::string_view line) {
+  nlohmann::json object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object() || object.value("ready", nlohmann::json()) != true) {
+    return absl::InvalidArgumentError("not a ready line: \"" + std::string(line.substr(0, 200)) +
+                                      "\"");
+  }
+  ReadyLine ready;
+  PAGODA_ASSIGN_OR_RETURN(ready.grpc, AddressField(object, "grpc"));
+  PAGODA_ASSIGN_OR_RETURN(ready.http, AddressField(object, "http"));
+  return ready;
+}
+
+Supervisor::Supervisor() {
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGCHLD, SIG_DFL);  // ignored by our parent, it would hide how children end
+  sigset_t set;
+  sigemptyset(&set);
+  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set, number);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  signal_fd_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+Supervisor::~Supervisor() {
+  children_.clear();
+  close(signal_fd_);
+}
+
+Status Supervisor::Start(const std::string& name, const std::string& file,
+                         const std::vector<std::string>& arguments) {
+  StatusOr<std::unique_ptr<ChildProcess>> process = ChildProcess::Start(file, arguments);
+  if (!process.ok()) return Annotate(process.status(), name);
+  Log(LogLevel::kInfo, "started", {{"child", name}, {"pid", (*process)->pid()}});
+  children_.push_back({name, std::move(*process)});
+  return absl::OkStatus();
+}
+
+const Supervisor::Child& Supervisor::Find(std::string_view name) const {
+  return *std::find_if(children_.begin(), children_.end(),
+                       [&](const Child& child) { return child.name == name; });
+}
+
+void Supervisor::WaitForEvent(TimePoint deadline) {
+  std::vector<pollfd> waited{{signal_fd_, POLLIN, 0}};
+  for (const Child& child : children_) {
+    if (child.process->output_fd() >= 0) waited.push_back({child.process->output_fd(), POLLIN, 0});
+  }
+  auto left =
+      std::clamp<Duration>(deadline - SystemClock::Get()->Now(), Duration::zero(), kLongestPoll);
+  // One more millisecond, or the last part of the wait would spin.
+  auto left_ms = std::chrono::duration_cast<std::chrono::milliseconds>(left).count() + 1;
+  poll(waited.data(), waited.size(), static_cast<int>(left_ms));
+  signalfd_siginfo info;
+  while (read(signal_fd_, &info, sizeof(info)) == sizeof(info)) {
+    if (info.ssi_signo != SIGCHLD) ++stop_signals_;
+  }
+}
+
+Status Supervisor::TakeOutput(Child& child) {
+  for (const std::string& line : child.process->ReadLines()) {
+    if (child.ready) {
+      std::fprintf(stderr, "%s\n", line.c_str());
+      continue;
+    }
+    StatusOr<ReadyLine> ready = ParseReadyLine(line);
+    if (!ready.ok())
+      return absl::UnavailableError(child.name + ": " + std::string(ready.status().message()));
+    child.addresses = *std::move(ready);
+    child.ready = true;
+    Log(LogLevel::kInfo, "ready",
+        {{"child", child.name}, {"grpc", child.addresses.grpc}, {"http", child.addresses.http}});
+  }
+  return absl::OkStatus();
+}
+
+Status Supervisor::Step(TimePoint deadline) {
+  WaitForEvent(deadline);
+  if (stop_signals_ > 0) return absl::CancelledError("asked to stop");
+  for (Child& child : children_) {
+    PAGODA_RETURN_IF_ERROR(TakeOutput(child));
+    if (child.process->Running()) continue;
+    return absl::UnavailableError(child.name + " " + child.process->DescribeEnd() +
+                                  (child.ready ? "" : " before it was ready"));
+  }
+  return absl::OkStatus();
+}
+
+Status Supervisor::WaitReady(TimePoint deadline) {
+  while (true) {
+    auto waiting = std::find_if(children_.begin(), children_.end(),
+                                [](const Child& child) { return !child.ready; });
+    if (waiting == children_.end()) return absl::OkStatus();
+    if (SystemClock::Get()->Now() >= deadline) {
+      return absl::UnavailableError(waiting->name + " was not ready in time");
+    }
+    PAGODA_RETURN_IF_ERROR(Step(deadline));
+  }
+}
+
+Status Supervisor::WaitForEnd() {
+  while (true) {
+    PAGODA_RETURN_IF_ERROR(Step(TimePoint::max()));
+  }
+}
+
+void Supervisor::Stop(const std::vector<std::string>& names, Duration grace) {
+  std::vector<Child*> stopping;
+  for (Child& child : children_) {
+    if (std::find(names.begin(), names.end(), child.name) == names.end()) continue;
+    child.process->Signal(SIGTERM);
+    stopping.push_back(&child);
+  }
+  int signals_before = stop_signals_;
+  TimePoint deadline = SystemClock::Get()->Now() + grace;
+  bool killed = false;
+  while (std::any_of(stopping.begin(), stopping.end(),
+                     [](Child* child) { return child->process->Running(); })) {
+    bool impatient = stop_signals_ > signals_before || SystemClock::Get()->Now() >= deadline;
+    if (impatient && !killed) {
+      killed = true;
+      for (Child* child : stopping) {
+        if (!child->process->Running()) continue;
+        Log(LogLevel::kWarning, "killed, because it did not stop", {{"child", child->name}});
+        child->process->Signal(SIGKILL);
+      }
+    }
+    WaitForEvent(killed ? TimePoint::max() : deadline);
+    // What they still print must not fill the pipe and hold them.
+    for (Child& child : children_) {
+      for (const std::string& line : child.process->ReadLines()) {
+        std::fprintf(stderr, "%s\n", line.c_str());
+      }
+    }
+  }
+}
+
+}  // namespace pagoda::ctl

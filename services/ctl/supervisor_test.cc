@@ -1,0 +1,106 @@
+#include "services/ctl/supervisor.h"
+
+#include <signal.h>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace pagoda::ctl {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kSayReady =
+    R"(echo '{"ready":true,"grpc":"127.0.0.1:1","http":"127.0.0.1:2","pid":3}'; )";
+// Also when ignoring SIGTERM, which survives exec.
+const std::string kWaitForever = "exec sleep 1000";
+
+TimePoint Soon() { return SystemClock::Get()->Now() + std::chrono::seconds(60); }
+
+// Signals to us go to this thread (raise): other tests of the binary leave gRPC threads behind.
+class SupervisorTest : public testing::Test {
+ protected:
+  Status StartShell(const std::string& name, const std::string& script) {
+    return supervisor_.Start(name, "/bin/sh", {"-c", script});
+  }
+  void StartDeafToSigterm(const std::string& name) {
+    ASSERT_TRUE(StartShell(name, "trap '' TERM; " + kSayReady + kWaitForever).ok());
+    ASSERT_TRUE(supervisor_.WaitReady(Soon()).ok());
+  }
+
+  Supervisor supervisor_;
+};
+
+TEST(ReadyLineTest, AddressesAreTaken) {
+  auto line = ParseReadyLine(R"({"ready":true,"grpc":"[::1]:7","http":"127.0.0.1:8","pid":1})");
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->grpc, "[::1]:7");
+  EXPECT_EQ(line->http, "127.0.0.1:8");
+}
+
+TEST(ReadyLineTest, OtherLinesAreRefusedWithAReason) {
+  for (const char* line :
+       {"", "ready", "[]", "{}", R"({"ready":false})", R"({"ready":true})",
+        R"({"ready":true,"grpc":7,"http":"127.0.0.1:8"})",
+        R"({"ready":true,"grpc":"nowhere","http":"127.0.0.1:8"})",
+        R"({"ready":true,"grpc":"127.0.0.1:7"})", R"({"ready":true,"grpc":"127.0.0.1:7","http)"}) {
+    EXPECT_EQ(ParseReadyLine(line).status().code(), absl::StatusCode::kInvalidArgument) << line;
+  }
+}
+
+TEST_F(SupervisorTest, ReadyChildrenAreKnownByAddressAndEndWhenAsked) {
+  ASSERT_TRUE(StartShell("a", kSayReady + kWaitForever).ok());
+  ASSERT_TRUE(StartShell("b", kSayReady + kWaitForever).ok());
+  ASSERT_TRUE(supervisor_.WaitReady(Soon()).ok());
+  EXPECT_EQ(supervisor_.addresses("a").grpc, "127.0.0.1:1");
+  pid_t pid = supervisor_.pid("b");
+  supervisor_.Stop({"a", "b"}, std::chrono::seconds(60));
+  EXPECT_EQ(kill(pid, 0), -1);
+}
+
+TEST_F(SupervisorTest, AChildThatEndsBeforeItIsReadyIsNamed) {
+  ASSERT_TRUE(StartShell("worker-1", "exit 2").ok());
+  Status status = supervisor_.WaitReady(Soon());
+  EXPECT_EQ(status, absl::UnavailableError("worker-1 ended with status 2 before it was ready"));
+}
+
+TEST_F(SupervisorTest, AChildThatSaysSomethingElseIsNamed) {
+  ASSERT_TRUE(StartShell("router", "echo hello; " + kWaitForever).ok());
+  Status status = supervisor_.WaitReady(Soon());
+  EXPECT_THAT(std::string(status.message()), HasSubstr("router: not a ready line: \"hello\""));
+}
+
+TEST_F(SupervisorTest, WaitingForReadyIsBounded) {
+  ASSERT_TRUE(StartShell("router", kWaitForever).ok());
+  Status status = supervisor_.WaitReady(SystemClock::Get()->Now());
+  EXPECT_EQ(status, absl::UnavailableError("router was not ready in time"));
+}
+
+TEST_F(SupervisorTest, AChildThatDiesLaterEndsTheWait) {
+  ASSERT_TRUE(StartShell("kvstore", kSayReady + "kill -9 $$").ok());
+  Status ready = supervisor_.WaitReady(Soon());
+  Status status = ready.ok() ? supervisor_.WaitForEnd() : ready;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("kvstore was killed by signal 9"));
+}
+
+TEST_F(SupervisorTest, ASignalToUsCancelsTheWait) {
+  ASSERT_TRUE(StartShell("router", kWaitForever).ok());
+  raise(SIGTERM);
+  EXPECT_EQ(supervisor_.WaitReady(Soon()).code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(SupervisorTest, AChildThatDoesNotStopIsKilled) {
+  StartDeafToSigterm("a");
+  pid_t pid = supervisor_.pid("a");
+  supervisor_.Stop({"a"}, std::chrono::milliseconds(1));
+  EXPECT_EQ(kill(pid, 0), -1);
+}
+
+TEST_F(SupervisorTest, ASecondSignalEndsThePatience) {
+  StartDeafToSigterm("a");
+  raise(SIGINT);
+  supervisor_.Stop({"a"}, std::chrono::hours(24));
+}
+
+}  // namespace
+}  // namespace pagoda::ctl
