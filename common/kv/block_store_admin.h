@@ -26,8 +26,15 @@ struct TierStats {
   uint64_t index_bytes = 0;     // an upper bound
 };
 
+struct OwnerStats {
+  std::string tenant;
+  uint64_t blocks = 0;
+  uint64_t bytes = 0;
+};
+
 struct StoreStats {
   std::vector<TierStats> tiers;
+  std::vector<OwnerStats> owners;  // their blocks and bytes sum to what the tiers hold
   uint64_t divergent_puts = 0;
   uint64_t corrupt_blocks = 0;
 };

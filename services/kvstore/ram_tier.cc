@@ -1,0 +1,343 @@
+#include "services/kvstore/ram_tier.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/crc32c.h"
+#include "common/base/logging.h"
+#include "services/kvstore/eviction/lru.h"
+
+namespace pagoda::kvstore {
+namespace {
+
+// A slot: the encoded header, padding, the payload.
+constexpr uint64_t kPayloadAt = 256;
+static_assert(RecordHeader::kBytes <= kPayloadAt);
+constexpr uint32_t kRetryMs = 100;  // room comes with the next read that ends
+
+std::string_view HeaderBytes(const Slot& slot) {
+  return {reinterpret_cast<const char*>(slot.data()), RecordHeader::kBytes};
+}
+
+int64_t UnixMs(const Clock& clock) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(clock.WallTime()).count();
+}
+
+}  // namespace
+
+struct RamTier::Gauges {
+  explicit Gauges(Metrics& metrics)
+      : bytes(metrics.Gauge("kvstore_bytes", "Bytes of blocks held", {{"tier", "ram"}})),
+        blocks(metrics.Gauge("kvstore_blocks", "Blocks held", {{"tier", "ram"}})),
+        divergent(metrics.Counter("kv_divergent_puts_total",
+                                  "Puts of other bytes under a held key: an exactness alarm")),
+        corrupt(metrics.Counter("kv_corrupt_blocks_total",
+                                "Blocks whose bytes failed a check, by where it was seen",
+                                {{"hop", "ram"}})) {}
+
+  prometheus::Gauge& bytes;
+  prometheus::Gauge& blocks;
+  prometheus::Counter& divergent;
+  prometheus::Counter& corrupt;
+};
+
+class RamReservation final : public Reservation {
+ public:
+  RamReservation(RamTier& tier, RecordHeader header, RecordMeta meta, std::shared_ptr<Slot> slot,
+                 CallNumber call)
+      : tier_(tier),
+        header_(std::move(header)),
+        meta_(std::move(meta)),
+        slot_(std::move(slot)),
+        call_(call) {}
+
+  std::byte* payload() override { return slot_->data() + kPayloadAt; }
+  const RecordHeader& header() const override { return header_; }
+  PutResult Commit(uint32_t crc) override {
+    if (crc != header_.payload_crc) {
+      return {PutOutcome::kCorrupt, 0, absl::DataLossError("payload: wrong checksum")};
+    }
+    std::string bytes = EncodeHeader(header_);
+    std::copy_n(bytes.data(), bytes.size(), reinterpret_cast<char*>(slot_->data()));
+    return tier_.Commit(header_, meta_, std::move(slot_), call_);
+  }
+
+ private:
+  RamTier& tier_;
+  const RecordHeader header_;
+  const RecordMeta meta_;
+  std::shared_ptr<Slot> slot_;
+  const CallNumber call_;
+};
+
+StatusOr<std::unique_ptr<RamTier>> RamTier::Create(Options options) {
+  PAGODA_ASSIGN_OR_RETURN(std::shared_ptr<Slab> slab, Slab::Create(options.bytes));
+  if (options.policy == nullptr) options.policy = std::make_unique<LruPolicy>();
+  return std::unique_ptr<RamTier>(new RamTier(std::move(options), std::move(slab)));
+}
+
+RamTier::RamTier(Options options, std::shared_ptr<Slab> slab)
+    : slab_(std::move(slab)),
+      max_blocks_(std::max<uint64_t>(slab_->bytes() / kMinBytesPerBlock, 1)),
+      clock_(options.clock),
+      gauges_(options.metrics == nullptr ? nullptr : std::make_unique<Gauges>(*options.metrics)),
+      policy_(std::move(options.policy)) {}
+
+RamTier::~RamTier() = default;
+
+CallNumber RamTier::NextCall() {
+  MutexLock lock(mutex_);
+  return ++calls_;
+}
+
+void RamTier::FindMissing(const CallContext& context, std::vector<BlockRef> refs,
+                          FindCallback done) {
+  Status status = CheckCall(context, refs.size(), clock_->Now());
+  if (!status.ok()) return done(FailedFind(status, refs.size()));
+  FindResult result;
+  result.blocks.reserve(refs.size());
+  {
+    MutexLock lock(mutex_);
+    for (const BlockRef& ref : refs) result.blocks.push_back({index_.contains(ref.key), false});
+  }
+  done(std::move(result));
+}
+
+void RamTier::Get(const CallContext& context, std::vector<BlockRef> refs,
+                  std::shared_ptr<BlockSink> sink) {
+  CallNumber call = NextCall();
+  Status status = CheckCall(context, refs.size(), clock_->Now());
+  for (size_t i = 0; i < refs.size(); ++i) {
+    if (status.ok()) status = CheckCall(context, refs.size(), clock_->Now());
+    sink->Done(i, status.ok() ? GetOne(i, refs[i].key, call, *sink)
+                              : GetResult{GetOutcome::kFailed, Tier::kNone, status, {}});
+  }
+  sink->Finished();
+}
+
+GetResult RamTier::GetOne(size_t index, const BlockKey& key, CallNumber call, BlockSink& sink) {
+  std::shared_ptr<Slot> slot = Find(key, call);
+  if (slot == nullptr) return {GetOutcome::kMissing, Tier::kNone, absl::OkStatus(), {}};
+  StatusOr<RecordHeader> header = DecodeHeader(HeaderBytes(*slot));
+  if (header.ok() && header->ref.key != key) header = absl::DataLossError("another block's header");
+  if (!header.ok()) {
+    return {GetOutcome::kCorrupt, Tier::kRam, Quarantine(key, slot.get(), header.status()), {}};
+  }
+  StatusOr<Destination> destination = sink.Begin(index, *header);
+  if (!destination.ok()) {
+    return {GetOutcome::kRefused, Tier::kRam, destination.status(), {}};
+  }
+  const std::byte* payload = slot->data() + kPayloadAt;
+  size_t bytes = header->payload_bytes;
+  if (destination->memory == nullptr) {
+    return {GetOutcome::kFound, Tier::kRam, absl::OkStatus(), {payload, bytes, std::move(slot)}};
+  }
+  if (CopyWithCrc32c(destination->memory, payload, bytes) != header->payload_crc) {
+    Status why = absl::DataLossError("payload: wrong checksum");
+    return {GetOutcome::kCorrupt, Tier::kRam, Quarantine(key, slot.get(), why), {}};
+  }
+  return {GetOutcome::kFound, Tier::kRam, absl::OkStatus(), {}};
+}
+
+std::shared_ptr<Slot> RamTier::Find(const BlockKey& key, CallNumber call) {
+  MutexLock lock(mutex_);
+  auto it = index_.find(key);
+  if (it == index_.end()) return nullptr;
+  policy_->Touch(it->second, call);
+  Entry& entry = entries_[it->second];
+  entry.last_use_unix_ms = UnixMs(*clock_);
+  return entry.slot;
+}
+
+Status RamTier::Quarantine(const BlockKey& key, const Slot* slot, const Status& why) {
+  Log(LogLevel::kError, "a block in RAM failed its checks and was dropped",
+      {{"key", key.ToHex()}, {"why", why}});
+  MutexLock lock(mutex_);
+  ++corrupt_;
+  if (gauges_ != nullptr) gauges_->corrupt.Increment();
+  auto it = index_.find(key);
+  if (it != index_.end() && entries_[it->second].slot.get() == slot) RemoveEntry(it->second);
+  ShowGauges();
+  return why;
+}
+
+void RamTier::Put(const CallContext& context, std::vector<PutBlock> blocks, PutCallback done) {
+  CallNumber call = NextCall();
+  std::vector<PutResult> results;
+  results.reserve(blocks.size());
+  for (PutBlock& block : blocks) {
+    Status status = CheckCall(context, blocks.size(), clock_->Now());
+    results.push_back(status.ok() ? PutOne(block, call)
+                                  : PutResult{PutOutcome::kFailed, 0, status});
+    block.payload = {};
+  }
+  done(std::move(results));
+}
+
+PutResult RamTier::PutOne(const PutBlock& block, CallNumber call) {
+  if (block.payload.size != block.header.payload_bytes) {
+    return {PutOutcome::kCorrupt, 0,
+            absl::DataLossError("payload of " + std::to_string(block.payload.size) +
+                                " bytes, the header says " +
+                                std::to_string(block.header.payload_bytes))};
+  }
+  ReserveResult reserved = ReserveIn(call, block.header, block.meta);
+  if (reserved.room == nullptr) return reserved.refusal;
+  uint32_t crc = CopyWithCrc32c(reserved.room->payload(), block.payload.data, block.payload.size);
+  return reserved.room->Commit(crc);
+}
+
+ReserveResult RamTier::Reserve(const RecordHeader& header, const RecordMeta& meta) {
+  return ReserveIn(NextCall(), header, meta);
+}
+
+ReserveResult RamTier::ReserveIn(CallNumber call, const RecordHeader& header,
+                                 const RecordMeta& meta) {
+  Status status = CheckHeader(header);
+  if (status.ok() && meta.owner_tenant.size() > kMaxTenantBytes) {
+    status =
+        absl::InvalidArgumentError("owner_tenant of " + std::to_string(meta.owner_tenant.size()) +
+                                   " bytes, at most " + std::to_string(kMaxTenantBytes));
+  }
+  if (!status.ok()) return {nullptr, {PutOutcome::kCorrupt, 0, status}};
+  uint64_t bytes = kPayloadAt + header.payload_bytes;
+  std::shared_ptr<Slot> slot;
+  {
+    MutexLock lock(mutex_);
+    if (PutOutcome held = Compare(header); held != PutOutcome::kStored) {
+      return {nullptr, RefusalOf(held, header.ref.key)};
+    }
+    if (bytes <= slab_->bytes()) slot = slab_->Allocate(bytes);
+    for (int i = 0; slot == nullptr && bytes <= slab_->bytes() && i < kMaxEvictionsPerPut; ++i) {
+      if (!EvictOne()) break;
+      slot = slab_->Allocate(bytes);
+    }
+    ShowGauges();
+    if (slot == nullptr) return {nullptr, RefusalOf(PutOutcome::kNoRoom, header.ref.key)};
+  }
+  return {std::make_unique<RamReservation>(*this, header, meta, std::move(slot), call), {}};
+}
+
+PutResult RamTier::Commit(const RecordHeader& header, const RecordMeta& meta,
+                          std::shared_ptr<Slot> slot, CallNumber call) {
+  MutexLock lock(mutex_);
+  if (PutOutcome held = Compare(header); held != PutOutcome::kStored) {
+    return RefusalOf(held, header.ref.key);
+  }
+  if (index_.size() >= max_blocks_ && !EvictOne()) {
+    return RefusalOf(PutOutcome::kNoRoom, header.ref.key);
+  }
+  EntryId id = static_cast<EntryId>(entries_.size());
+  if (free_ids_.empty()) {
+    entries_.emplace_back();
+  } else {
+    id = free_ids_.back();
+    free_ids_.pop_back();
+  }
+  auto owner = owners_.try_emplace(meta.owner_tenant).first;
+  owner->second.blocks += 1;
+  owner->second.bytes += slot->bytes();
+  indexed_bytes_ += slot->bytes();
+  entries_[id] = {header.ref.key,         std::move(slot),
+                  header.payload_bytes,   header.payload_crc,
+                  meta.tenant_generation, meta.weight_epoch,
+                  meta.expires_unix_ms,   UnixMs(*clock_),
+                  meta.priority,          owner};
+  index_.emplace(header.ref.key, id);
+  policy_->Add(id, header.ref, call);
+  ShowGauges();
+  return {PutOutcome::kStored, 0, absl::OkStatus()};
+}
+
+PutOutcome RamTier::Compare(const RecordHeader& header) const {
+  auto it = index_.find(header.ref.key);
+  if (it == index_.end()) return PutOutcome::kStored;
+  const Entry& entry = entries_[it->second];
+  bool same =
+      entry.payload_crc == header.payload_crc && entry.payload_bytes == header.payload_bytes;
+  return same ? PutOutcome::kHave : PutOutcome::kDivergent;
+}
+
+PutResult RamTier::RefusalOf(PutOutcome outcome, const BlockKey& key) {
+  if (outcome == PutOutcome::kHave) return {outcome, 0, absl::OkStatus()};
+  if (outcome == PutOutcome::kNoRoom) {
+    return {outcome, kRetryMs, absl::ResourceExhaustedError("no block can make way")};
+  }
+  ++divergent_;
+  if (gauges_ != nullptr) gauges_->divergent.Increment();
+  return {outcome, 0,
+          absl::AlreadyExistsError("block " + key.ToHex() + " is held with other bytes")};
+}
+
+bool RamTier::EvictOne() {
+  // A slot that is read on frees nothing now. Readers come only through the index, under this lock,
+  // so the count of an unread slot cannot rise behind our back.
+  auto unread = [this](EntryId id)
+                    ABSL_NO_THREAD_SAFETY_ANALYSIS { return entries_[id].slot.use_count() == 1; };
+  std::optional<EntryId> victim = policy_->Victim(unread);
+  if (!victim) return false;
+  RemoveEntry(*victim);
+  ++evicted_;
+  return true;
+}
+
+void RamTier::RemoveEntry(EntryId id) {
+  Entry& entry = entries_[id];
+  policy_->Remove(id);
+  index_.erase(entry.key);
+  indexed_bytes_ -= entry.slot->bytes();
+  entry.owner->second.blocks -= 1;
+  entry.owner->second.bytes -= entry.slot->bytes();
+  if (entry.owner->second.blocks == 0) owners_.erase(entry.owner);
+  entry = {};
+  free_ids_.push_back(id);
+}
+
+void RamTier::ShowGauges() {
+  if (gauges_ == nullptr) return;
+  gauges_->bytes.Set(static_cast<double>(slab_->used()));
+  gauges_->blocks.Set(static_cast<double>(index_.size()));
+}
+
+StatusOr<StoreStats> RamTier::Stats() {
+  MutexLock lock(mutex_);
+  StoreStats stats;
+  stats.tiers.push_back({Tier::kRam, index_.size(), slab_->used(), slab_->bytes(), evicted_,
+                         index_.size() * kIndexBytesPerBlock});
+  for (const auto& [tenant, owner] : owners_) {
+    stats.owners.push_back({tenant, owner.blocks, owner.bytes});
+  }
+  stats.divergent_puts = divergent_;
+  stats.corrupt_blocks = corrupt_;
+  return stats;
+}
+
+Status RamTier::CheckIntegrity() const {
+  MutexLock lock(mutex_);
+  PAGODA_RETURN_IF_ERROR(slab_->CheckIntegrity());
+  PAGODA_RETURN_IF_ERROR(policy_->CheckIntegrity());
+  uint64_t entry_bytes = 0, owner_bytes = 0, owner_blocks = 0;
+  for (const auto& [key, id] : index_) {
+    if (entries_[id].slot == nullptr || entries_[id].key != key) {
+      return absl::InternalError("RAM tier: the index names an entry of another block");
+    }
+    entry_bytes += entries_[id].slot->bytes();
+  }
+  for (const auto& [tenant, owner] : owners_) {
+    owner_bytes += owner.bytes;
+    owner_blocks += owner.blocks;
+  }
+  if (entry_bytes != indexed_bytes_ || owner_bytes != indexed_bytes_ ||
+      owner_blocks != index_.size()) {
+    return absl::InternalError("RAM tier: entries and owners do not sum to the same");
+  }
+  if (policy_->size() != index_.size() || entries_.size() != index_.size() + free_ids_.size()) {
+    return absl::InternalError("RAM tier: index and policy differ in length");
+  }
+  if (indexed_bytes_ > slab_->used()) {
+    return absl::InternalError("RAM tier: more bytes indexed than used");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace pagoda::kvstore

@@ -1,0 +1,45 @@
+// A BlockStore that gives out the room for a block before its bytes have come: the receiver of a
+// stream copies them into their final place, once, with the checksum in the same pass.
+//
+// Concurrency: every method may be called from any thread; a Reservation belongs to one thread at a
+// time.
+#ifndef PAGODA_SERVICES_KVSTORE_RESERVING_STORE_H_
+#define PAGODA_SERVICES_KVSTORE_RESERVING_STORE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "common/kv/block_store.h"
+
+namespace pagoda::kvstore {
+
+// Room for one payload. Letting go of it without Commit gives the room back. REQUIRES: the store
+// outlives it.
+class Reservation {
+ public:
+  virtual ~Reservation() = default;
+
+  // header.payload_bytes of memory to write to.
+  virtual std::byte* payload() = 0;
+  virtual const RecordHeader& header() const = 0;
+
+  // The payload was written and has the checksum `crc`: the block becomes visible. Answers kStored;
+  // kCorrupt when `crc` is not the header's; kHave or kDivergent when another put was faster.
+  virtual PutResult Commit(uint32_t crc) = 0;
+};
+
+// Either room, or why there is none.
+struct ReserveResult {
+  std::unique_ptr<Reservation> room;
+  PutResult refusal;  // kHave, kDivergent, kNoRoom or kCorrupt; of no meaning when there is room
+};
+
+class ReservingStore : public BlockStore {
+ public:
+  virtual ReserveResult Reserve(const RecordHeader& header, const RecordMeta& meta) = 0;
+};
+
+}  // namespace pagoda::kvstore
+
+#endif  // PAGODA_SERVICES_KVSTORE_RESERVING_STORE_H_
