@@ -17,6 +17,8 @@ struct Command {
 constexpr Command kCommands[] = {
     {"up", "run a whole cluster on this host", "pagoda up --model model.gguf --workers 2",
      pagoda::ctl::RunUp},
+    {"chat", "talk with the model", "pagoda chat \"Why is the sky blue?\"", pagoda::ctl::RunChat},
+    {"workers", "list the workers", "pagoda workers", pagoda::ctl::RunWorkers},
     {"health", "ask a service whether it is ready", "pagoda health 127.0.0.1:7070",
      pagoda::ctl::RunHealth},
 };
