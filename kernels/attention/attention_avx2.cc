@@ -7,7 +7,6 @@ namespace pagoda::kernels::avx2 {
 namespace {
 
 constexpr int32_t kChunkQueries = 6;
-constexpr int32_t kCacheLine = 64;
 
 struct ElementF32 {
   static constexpr int32_t kBytes = 4;
@@ -21,9 +20,15 @@ struct ElementBf16 {
   PAGODA_KERNELS_INLINE __m256 Load8(const uint8_t* from) { return Bf16ToFloat8(from); }
 };
 
+PAGODA_KERNELS_INLINE void Prefetch(const uint8_t* at) {
+  _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T0);
+}
+
 // Up to six query heads at one block.
 struct Chunk {
   int32_t block_tokens, head_dim;
+  const uint8_t* ahead_k;         // K and V of the next block, or null: fetched line by line beside
+  const uint8_t* ahead_v;         // the work; a burst of prefetches stalls the loads behind it
   const float* q[kChunkQueries];  // [head_dim]
   float* state[kChunkQueries];
   int32_t seen[kChunkQueries];  // visible slots of the block
@@ -36,6 +41,7 @@ template <typename Element, int kQueries>
 void Scores(Chunk& c, const uint8_t* k, int32_t tokens) {
   constexpr int kVectors = kQueries <= 3 ? 2 : 1;
   const int64_t row = int64_t{c.block_tokens} * Element::kBytes;
+  const uint8_t* ahead = c.ahead_k;
   for (int32_t t = 0; t < tokens; t += 8 * kVectors) {
     const uint8_t* column = k + int64_t{t} * Element::kBytes;
     __m256 even[kQueries][kVectors], odd[kQueries][kVectors];
@@ -59,6 +65,7 @@ void Scores(Chunk& c, const uint8_t* k, int32_t tokens) {
           sums[q][i] = _mm256_fmadd_ps(query, keys[i], sums[q][i]);
         }
       }
+      if (ahead != nullptr) Prefetch(ahead + d * row + t * Element::kBytes);
       column += row;
     };
     for (int32_t d = 0; d < c.head_dim; d += 2) {
@@ -91,6 +98,7 @@ PAGODA_KERNELS_INLINE int32_t AddValuesFrom(const Chunk& c, int32_t first, int32
     }
     const uint8_t* values = v + begin * row + int64_t{dim} * Element::kBytes;
     for (int32_t t = begin; t < end; ++t, values += row) {
+      if (c.ahead_v != nullptr) Prefetch(c.ahead_v + t * row + dim * Element::kBytes);
       __m256 value[kVectors];
 #pragma GCC unroll 8
       for (int i = 0; i < kVectors; ++i) {
@@ -188,14 +196,6 @@ void Step(const AttentionSplitParams& p, Chunk& c, int32_t queries, const uint8_
   }
 }
 
-void PrefetchSlice(const AttentionSplitParams& p, const KvSlice& slice, const uint8_t* block) {
-  const int32_t element = slice.dtype == KvDtype::kBf16 ? 2 : 4;
-  const int32_t bytes = p.head_dim * p.block_tokens * element;
-  for (int32_t i = 0; i < bytes; i += kCacheLine) {
-    _mm_prefetch(reinterpret_cast<const char*>(block + slice.data + i), _MM_HINT_T0);
-  }
-}
-
 // The items (row, head) in [first, first + queries) at the block that starts at `slot`.
 void StepItems(const AttentionSplitParams& p, Chunk& c, int32_t first, int32_t queries,
                int32_t slot) {
@@ -229,14 +229,14 @@ void AttentionSplit(const AttentionSplitParams& p) {
   chunk.block_tokens = p.block_tokens;
   chunk.head_dim = p.head_dim;
   for (int32_t slot = begin; slot < end; slot += p.block_tokens) {
-    if (slot + p.block_tokens < visible) {
-      const uint8_t* next = p.blocks[slot / p.block_tokens + 1];
-      PrefetchSlice(p, p.k, next);
-      PrefetchSlice(p, p.v, next);
-    }
     int32_t chunks = (items + kChunkQueries - 1) / kChunkQueries;
     for (int32_t first = 0; first < items; --chunks) {
       const int32_t queries = (items - first + chunks - 1) / chunks;
+      // The first chunk that walks a block fetches the next one for all.
+      const bool fetch = first == 0 && slot + p.block_tokens < visible;
+      const uint8_t* next = fetch ? p.blocks[slot / p.block_tokens + 1] : nullptr;
+      chunk.ahead_k = fetch ? next + p.k.data : nullptr;
+      chunk.ahead_v = fetch ? next + p.v.data : nullptr;
       StepItems(p, chunk, first, queries, slot);
       first += queries;
     }

@@ -52,19 +52,22 @@ PAGODA_KERNELS_INLINE void PrefetchBlock(const uint8_t* block, int64_t ahead, in
   }
 }
 
-// Row groups [group, group + kGroups) for tokens [token, token + kTokens).
+// Row groups [group, group + kGroups) for all tokens, of which there are kTokens.
 template <typename Block, int kGroups, int kTokens>
-void InRegisters(const LinearParams& p, int32_t group, int32_t token) {
+void InRegisters(const LinearParams& p, int32_t group) {
   const int64_t group_bytes = int64_t{p.weights.cols} / kBlockCols * Block::kBytes;
   const uint8_t* weights = p.weights.data + group * group_bytes;
-  const float* x = p.x + token * p.x_stride;
+  const float* x[kTokens];
+#pragma GCC unroll 8
+  for (int c = 0; c < kTokens; ++c) x[c] = p.x + c * p.x_stride;
   Sums sums[kGroups][kTokens];
 #pragma GCC unroll 8
   for (int g = 0; g < kGroups; ++g) {
 #pragma GCC unroll 8
     for (int c = 0; c < kTokens; ++c) sums[g][c] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
   }
-  for (int64_t at = 0; at < group_bytes; at += Block::kBytes, x += kBlockCols) {
+  int64_t first = 0;
+  for (int64_t at = 0; at < group_bytes; at += Block::kBytes, first += kBlockCols) {
     // Behind this group's end the stream goes on where the next call's same group begins.
     const bool inside = at + kPrefetchBytes < group_bytes;
     const int64_t ahead = inside ? kPrefetchBytes : kPrefetchBytes + (kGroups - 1) * group_bytes;
@@ -76,7 +79,7 @@ void InRegisters(const LinearParams& p, int32_t group, int32_t token) {
           block, [&](int32_t k, __m256 low, __m256 high) __attribute__((always_inline)) {
 #pragma GCC unroll 8
             for (int c = 0; c < kTokens; ++c) {
-              const __m256 input = _mm256_broadcast_ss(x + c * p.x_stride + k);
+              const __m256 input = _mm256_broadcast_ss(x[c] + first + k);
               sums[g][c].low = _mm256_fmadd_ps(low, input, sums[g][c].low);
               sums[g][c].high = _mm256_fmadd_ps(high, input, sums[g][c].high);
             }
@@ -84,7 +87,7 @@ void InRegisters(const LinearParams& p, int32_t group, int32_t token) {
     }
   }
   for (int g = 0; g < kGroups; ++g) {
-    float* y = p.y + token * p.y_stride + (group + g) * kGroupRows;
+    float* y = p.y + (group + g) * kGroupRows;
     for (int c = 0; c < kTokens; ++c) {
       StoreSums(y + c * p.y_stride, ValidRows(p, group + g), sums[g][c]);
     }
@@ -95,9 +98,9 @@ template <typename Block, int kGroups, int kTokens>
 void EveryGroup(const LinearParams& p) {
   int32_t group = p.group_begin;
   for (; group + kGroups <= p.group_end; group += kGroups) {
-    InRegisters<Block, kGroups, kTokens>(p, group, 0);
+    InRegisters<Block, kGroups, kTokens>(p, group);
   }
-  for (; group < p.group_end; ++group) InRegisters<Block, 1, kTokens>(p, group, 0);
+  for (; group < p.group_end; ++group) InRegisters<Block, 1, kTokens>(p, group);
 }
 
 template <typename Block>

@@ -16,36 +16,56 @@ PAGODA_KERNELS_INLINE __m256i LoadDwords(const uint8_t* from) {
   return _mm256_load_si256(reinterpret_cast<const __m256i*>(from));
 }
 
+// A field of kMask << kShift as a float: left where it lies, the scale being divided by the same
+// power of two. Both are exact, so the product inside the fma is the same and a shift is saved.
+template <int kShift, int32_t kMask>
+PAGODA_KERNELS_INLINE __m256 Field(__m256i dwords) {
+  return _mm256_cvtepi32_ps(_mm256_and_si256(dwords, _mm256_set1_epi32(kMask << kShift)));
+}
+
+// d, d / 2^8 and d / 2^16 for sixteen rows.
+struct Scales {
+  __m256 low[3], high[3];
+};
+
+PAGODA_KERNELS_INLINE Scales LoadScales(const uint8_t* halves) {
+  Scales d;
+  d.low[0] = HalfToFloat8(halves);
+  d.high[0] = HalfToFloat8(halves + 16);
+#pragma GCC unroll 2
+  for (int i = 1; i < 3; ++i) {
+    d.low[i] = _mm256_mul_ps(d.low[i - 1], _mm256_set1_ps(0x1p-8f));
+    d.high[i] = _mm256_mul_ps(d.high[i - 1], _mm256_set1_ps(0x1p-8f));
+  }
+  return d;
+}
+
 struct BlockQ4_1 {
   static constexpr int32_t kBytes = kQ4_1BlockBytes;
 
-  template <int kShift>
-  PAGODA_KERNELS_INLINE __m256 Nibble(__m256i dwords) {
-    if constexpr (kShift > 0) dwords = _mm256_srli_epi32(dwords, kShift);
-    if constexpr (kShift < 28) dwords = _mm256_and_si256(dwords, _mm256_set1_epi32(15));
-    return _mm256_cvtepi32_ps(dwords);
-  }
-
   template <typename Use>
   PAGODA_KERNELS_INLINE void ForEachInput(const uint8_t* block, Use use) {
-    const __m256 d_low = HalfToFloat8(block + kQ4ScaleOffset);
-    const __m256 d_high = HalfToFloat8(block + kQ4ScaleOffset + 16);
+    const Scales d = LoadScales(block + kQ4ScaleOffset);
     const __m256 m_low = HalfToFloat8(block + kQ4MinOffset);
     const __m256 m_high = HalfToFloat8(block + kQ4MinOffset + 16);
     for (int32_t k = 0; k < kBlockCols; k += 8, block += 64) {
       const __m256i low = LoadDwords(block), high = LoadDwords(block + 32);
-      const auto input = [&]<int kShift>(int32_t at) __attribute__((always_inline)) {
-        use(at, _mm256_fmadd_ps(Nibble<kShift>(low), d_low, m_low),
-            _mm256_fmadd_ps(Nibble<kShift>(high), d_high, m_high));
+      const auto weigh = [&](int32_t at, __m256 q_low, __m256 q_high, int scale)
+          __attribute__((always_inline)) {
+        use(at, _mm256_fmadd_ps(q_low, d.low[scale], m_low),
+            _mm256_fmadd_ps(q_high, d.high[scale], m_high));
       };
-      input.template operator()<0>(k);
-      input.template operator()<8>(k + 1);
-      input.template operator()<16>(k + 2);
-      input.template operator()<24>(k + 3);
-      input.template operator()<4>(k + 4);
-      input.template operator()<12>(k + 5);
-      input.template operator()<20>(k + 6);
-      input.template operator()<28>(k + 7);
+      weigh(k, Field<0, 15>(low), Field<0, 15>(high), 0);
+      weigh(k + 1, Field<8, 15>(low), Field<8, 15>(high), 1);
+      weigh(k + 2, Field<16, 15>(low), Field<16, 15>(high), 2);
+      weigh(k + 3, Field<0, 15>(_mm256_srli_epi32(low, 24)),
+            Field<0, 15>(_mm256_srli_epi32(high, 24)), 0);
+      const __m256i low4 = _mm256_srli_epi32(low, 4), high4 = _mm256_srli_epi32(high, 4);
+      weigh(k + 4, Field<0, 15>(low4), Field<0, 15>(high4), 0);
+      weigh(k + 5, Field<8, 15>(low4), Field<8, 15>(high4), 1);
+      weigh(k + 6, Field<16, 15>(low4), Field<16, 15>(high4), 2);
+      weigh(k + 7, _mm256_cvtepi32_ps(_mm256_srli_epi32(low, 28)),
+            _mm256_cvtepi32_ps(_mm256_srli_epi32(high, 28)), 0);
     }
   }
 };
@@ -53,28 +73,23 @@ struct BlockQ4_1 {
 struct BlockQ8_0 {
   static constexpr int32_t kBytes = kQ8_0BlockBytes;
 
-  // q as a float without a convert: q + 128 in the low mantissa bits of 2^23, minus 2^23 + 128.
-  template <int kShift>
-  PAGODA_KERNELS_INLINE __m256 Byte(__m256i dwords) {
-    if constexpr (kShift > 0) dwords = _mm256_srli_epi32(dwords, kShift);
-    if constexpr (kShift < 24) dwords = _mm256_and_si256(dwords, _mm256_set1_epi32(255));
-    const __m256i biased = _mm256_or_si256(dwords, _mm256_set1_epi32(0x4B000000));
-    return _mm256_sub_ps(_mm256_castsi256_ps(biased), _mm256_set1_ps(8388736.0f));
-  }
-
   template <typename Use>
   PAGODA_KERNELS_INLINE void ForEachInput(const uint8_t* block, Use use) {
-    const __m256 d_low = HalfToFloat8(block + kQ8ScaleOffset);
-    const __m256 d_high = HalfToFloat8(block + kQ8ScaleOffset + 16);
+    const Scales d = LoadScales(block + kQ8ScaleOffset);
+    const __m256 bias_low = _mm256_mul_ps(d.low[0], _mm256_set1_ps(-128.0f));
+    const __m256 bias_high = _mm256_mul_ps(d.high[0], _mm256_set1_ps(-128.0f));
     for (int32_t k = 0; k < kBlockCols; k += 4, block += 64) {
       const __m256i low = LoadDwords(block), high = LoadDwords(block + 32);
-      const auto input = [&]<int kShift>(int32_t at) __attribute__((always_inline)) {
-        use(at, _mm256_mul_ps(Byte<kShift>(low), d_low), _mm256_mul_ps(Byte<kShift>(high), d_high));
+      const auto weigh = [&](int32_t at, __m256 q_low, __m256 q_high, int scale)
+          __attribute__((always_inline)) {
+        use(at, _mm256_fmadd_ps(q_low, d.low[scale], bias_low),
+            _mm256_fmadd_ps(q_high, d.high[scale], bias_high));
       };
-      input.template operator()<0>(k);
-      input.template operator()<8>(k + 1);
-      input.template operator()<16>(k + 2);
-      input.template operator()<24>(k + 3);
+      weigh(k, Field<0, 255>(low), Field<0, 255>(high), 0);
+      weigh(k + 1, Field<8, 255>(low), Field<8, 255>(high), 1);
+      weigh(k + 2, Field<16, 255>(low), Field<16, 255>(high), 2);
+      weigh(k + 3, _mm256_cvtepi32_ps(_mm256_srli_epi32(low, 24)),
+            _mm256_cvtepi32_ps(_mm256_srli_epi32(high, 24)), 0);
     }
   }
 };

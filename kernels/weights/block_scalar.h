@@ -31,8 +31,8 @@ PAGODA_KERNELS_INLINE int32_t Q8Offset(int32_t r, int32_t k) {
 }
 inline constexpr int32_t kQ8ScaleOffset = 512;  // d fp16[16]
 
-// w[0..31] of row r. q * d is exact in fp32 (at most 8 + 11 bits), so Q4_1's multiply and add
-// rounds once: it equals fma(q, d, m).
+// w[0..31] of row r. q * d is exact in fp32 (at most 8 + 11 bits), so the multiply and add below
+// round once: Q4_1 is fma(q, d, m), Q8_0 is fma(q + 128, d, -128 * d), which is q * d and never -0.
 PAGODA_KERNELS_INLINE void BlockRowQ4_1(const uint8_t* block, int32_t r, float* w) {
   const float d = HalfToFloat(LoadU16(block + kQ4ScaleOffset + 2 * r));
   const float m = HalfToFloat(LoadU16(block + kQ4MinOffset + 2 * r));
@@ -44,9 +44,9 @@ PAGODA_KERNELS_INLINE void BlockRowQ4_1(const uint8_t* block, int32_t r, float* 
 
 PAGODA_KERNELS_INLINE void BlockRowQ8_0(const uint8_t* block, int32_t r, float* w) {
   const float d = HalfToFloat(LoadU16(block + kQ8ScaleOffset + 2 * r));
+  const float bias = d * -128.0f;
   for (int32_t k = 0; k < kBlockCols; ++k) {
-    const int32_t q = static_cast<int32_t>(block[Q8Offset(r, k)]) - 128;
-    w[k] = static_cast<float>(q) * d;
+    w[k] = static_cast<float>(block[Q8Offset(r, k)]) * d + bias;
   }
 }
 
