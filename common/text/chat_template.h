@@ -50,7 +50,7 @@ class ChatTemplate {
   // Every character of a message keeps its mark through the template's string operations; literals
   // of the template and well-known roles are template text. Neighbouring spans differ in origin.
   // Errors: INVALID_ARGUMENT when the template refuses the messages (raise_exception) or cannot
-  // work with them; RESOURCE_EXHAUSTED past a limit of jinja/limits.h.
+  // work with them; RESOURCE_EXHAUSTED past a limit of jinja/budget.h.
   StatusOr<std::vector<TextSpan>> Render(std::span<const ChatMessage> messages,
                                          bool add_generation_prompt) const;
 
