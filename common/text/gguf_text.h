@@ -13,8 +13,8 @@ class GgufFile;
 
 namespace pagoda::text {
 
-// Errors: those of GgufFile for a key that is missing or of another type, INVALID_ARGUMENT naming
-// the key and value for an id outside the vocabulary or arrays that do not fit each other.
+// Errors: those of GgufFile for a key that is missing or of another type. Whether ids, types and
+// merges fit the vocabulary is checked by what is built from the spec (text_model.h).
 StatusOr<TokenizerSpec> ReadTokenizerSpec(const model::GgufFile& file);
 
 }  // namespace pagoda::text
