@@ -20,9 +20,11 @@ constexpr std::string_view kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+)
                                    "])"
                                    "|[" PAGODA_SPACE "]+";
 
-// Each digit by itself (Hugging Face: Digits(individual_digits=True)). \p{N} is what Rust calls
-// numeric: Nd, Nl and No.
-constexpr std::string_view kDigit = R"(\p{N})";
+// Each decimal digit by itself. Fractions, superscripts and circled numbers (No, Nl) are not split
+// off: transformers' reading of SmolLM2's GGUF keeps them with the space before them, while Hugging
+// Face's Digits(individual_digits=True) and llama.cpp would not. Digits proper are the same for all
+// three, but for transformers' treatment of those beyond ASCII.
+constexpr std::string_view kDigit = R"(\p{Nd})";
 
 struct Known {
   std::string_view name;
