@@ -34,7 +34,8 @@ PAGODA_KERNELS_INLINE __m256 Exp8(__m256 x) {
   p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(kExpP3));
   p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(kExpP4));
   p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(kExpP5));
-  const __m256 y = _mm256_add_ps(_mm256_fmadd_ps(p, _mm256_mul_ps(r, r), r), _mm256_set1_ps(1.0f));
+  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f));
+  const __m256 y = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f));
   const __m256i shift = _mm256_slli_epi32(_mm256_castps_si256(biased), 23);
   const __m256 scaled = _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(y), shift));
   return _mm256_blendv_ps(scaled, x, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));

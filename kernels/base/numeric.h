@@ -85,7 +85,8 @@ PAGODA_KERNELS_INLINE float Exp(float x) {
   p = Fma(p, r, kExpP3);
   p = Fma(p, r, kExpP4);
   p = Fma(p, r, kExpP5);
-  const float y = Fma(p, r * r, r) + 1.0f;
+  p = Fma(p, r, 1.0f);
+  const float y = Fma(p, r, 1.0f);
   // The low bits of `biased` hold n: shifting them to the exponent multiplies by 2^n.
   const float scaled = BitsFloat(FloatBits(y) + (FloatBits(biased) << 23));
   return x != x ? x : scaled;
