@@ -1,0 +1,165 @@
+#include "services/worker/request_translation.h"
+
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/kv/identity.h"
+
+namespace pagoda::worker {
+namespace {
+
+Status OutOfRange(std::string_view field, double value, std::string_view limit) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(std::string(field), " is ", value, ", must be ", std::string(limit)));
+}
+
+Status NotBuilt(std::string_view field) {
+  return absl::UnimplementedError(absl::StrCat(std::string(field), " is not supported yet"));
+}
+
+Status RefuseWhatIsNotBuilt(const v1::WorkerGenerateRequest& message) {
+  const v1::SamplingParams& sampling = message.sampling();
+  if (sampling.min_p() != 0) return NotBuilt("sampling.min_p");
+  if (sampling.presence_penalty() != 0) return NotBuilt("sampling.presence_penalty");
+  if (sampling.frequency_penalty() != 0) return NotBuilt("sampling.frequency_penalty");
+  if (sampling.has_repetition_penalty() && sampling.repetition_penalty() != 1) {
+    return NotBuilt("sampling.repetition_penalty");
+  }
+  if (!sampling.logit_bias().empty()) return NotBuilt("sampling.logit_bias");
+  if (message.stop().min_tokens() != 0) return NotBuilt("stop.min_tokens");
+  if (message.has_top_logprobs()) return NotBuilt("top_logprobs");
+  if (message.retention().method_case() != v1::Retention::METHOD_NOT_SET) {
+    return NotBuilt("retention");
+  }
+  if (message.cache_scope().shared_tokens() != 0) return NotBuilt("cache_scope.shared_tokens");
+  return absl::OkStatus();
+}
+
+StatusOr<SamplingParams> Sampling(const v1::WorkerGenerateRequest& message) {
+  const v1::SamplingParams& from = message.sampling();
+  SamplingParams to;
+  to.temperature = from.has_temperature() ? from.temperature() : 1.0f;
+  // Below this a division by the temperature overflows; it is greedy in all but name.
+  constexpr float kSmallestTemperature = 1e-5f;
+  if (!(to.temperature >= 0 && to.temperature <= 2)) {
+    return OutOfRange("sampling.temperature", to.temperature, "0 to 2");
+  }
+  if (to.temperature < kSmallestTemperature) to.temperature = 0;
+  to.top_p = from.has_top_p() ? from.top_p() : 1.0f;
+  if (!(to.top_p > 0 && to.top_p <= 1)) {
+    return OutOfRange("sampling.top_p", to.top_p, "over 0 and at most 1");
+  }
+  if (from.top_k() > INT32_MAX) return OutOfRange("sampling.top_k", from.top_k(), "at most 2^31-1");
+  to.top_k = static_cast<int32_t>(from.top_k());
+  if (!from.has_seed()) return absl::InvalidArgumentError("sampling.seed is not set");
+  to.seed = from.seed();
+  to.choice = message.choice_index();
+  return to;
+}
+
+StatusOr<CacheScope> Scope(const v1::CacheScope& scope) {
+  switch (scope.kind()) {
+    case v1::CacheScope::TENANT:
+      return CacheScope::Tenant();
+    case v1::CacheScope::SHARED:
+      return CacheScope::Shared();
+    case v1::CacheScope::NONE:
+      return CacheScope::None();
+    default:
+      return OutOfRange("cache_scope.kind", scope.kind(), "TENANT, SHARED or NONE");
+  }
+}
+
+StatusOr<std::optional<std::vector<BlockKey>>> BlockKeys(const std::string& packed) {
+  if (packed.empty()) return std::optional<std::vector<BlockKey>>();
+  if (packed.size() % BlockKey::kBytes != 0) {
+    return OutOfRange("block_keys bytes", static_cast<double>(packed.size()), "a multiple of 32");
+  }
+  std::vector<BlockKey> keys;
+  keys.reserve(packed.size() / BlockKey::kBytes);
+  for (size_t at = 0; at < packed.size(); at += BlockKey::kBytes) {
+    keys.push_back(*BlockKey::FromBytes(std::string_view(packed).substr(at, BlockKey::kBytes)));
+  }
+  return std::optional(std::move(keys));
+}
+
+Status CheckSpace(const std::string& required, const Space& space) {
+  if (required.empty() || required == space.view()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("space_required is not this worker's space ", space.ToHex().substr(0, 12)));
+}
+
+v1::FinishReason ToProto(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      return v1::STOP;
+    case FinishReason::kLength:
+      return v1::LENGTH;
+    case FinishReason::kCancelled:
+    case FinishReason::kDeadline:
+      return v1::CANCELLED;
+    case FinishReason::kError:
+      return v1::ERROR;
+  }
+  return v1::ERROR;
+}
+
+}  // namespace
+
+StatusOr<GenerationRequest> FromProto(const v1::WorkerGenerateRequest& message,
+                                      const ServedModel& model) {
+  PAGODA_RETURN_IF_ERROR(CheckSpace(message.space_required(), model.space));
+  PAGODA_RETURN_IF_ERROR(RefuseWhatIsNotBuilt(message));
+  if (message.tenant().size() > kMaxTenantBytes) {
+    return OutOfRange("tenant bytes", static_cast<double>(message.tenant().size()), "at most 256");
+  }
+  if (message.stop().stop_token_ids_size() > kMaxStopTokenIds) {
+    return OutOfRange("stop.stop_token_ids", message.stop().stop_token_ids_size(),
+                      "at most 256 ids");
+  }
+  GenerationRequest request;
+  request.request_id = message.request_id();
+  request.traceparent = message.traceparent();
+  request.prompt_ids.assign(message.prompt_ids().begin(), message.prompt_ids().end());
+  request.output_ids.assign(message.output_ids().begin(), message.output_ids().end());
+  PAGODA_ASSIGN_OR_RETURN(request.sampling, Sampling(message));
+  if (!message.stop().has_max_tokens()) {
+    return absl::InvalidArgumentError("stop.max_tokens is not set");
+  }
+  request.max_tokens = message.stop().max_tokens();
+  request.stop_token_ids.assign(message.stop().stop_token_ids().begin(),
+                                message.stop().stop_token_ids().end());
+  if (!message.stop().ignore_eos()) {
+    request.stop_token_ids.insert(request.stop_token_ids.end(), model.stop_ids.begin(),
+                                  model.stop_ids.end());
+  }
+  PAGODA_ASSIGN_OR_RETURN(request.cache.scope, Scope(message.cache_scope()));
+  request.cache.tenant = message.tenant();
+  request.cache.tenant_generation = message.tenant_generation();
+  request.cache.tenant_namespace =
+      MakeNamespace(model.cluster_secret, model.space, message.tenant(),
+                    message.tenant_generation(), model.weight_epoch);
+  request.cache.shared_namespace =
+      MakeSharedNamespace(model.cluster_secret, model.space, model.weight_epoch);
+  PAGODA_ASSIGN_OR_RETURN(request.block_keys, BlockKeys(message.block_keys()));
+  request.priority = message.priority();
+  request.age = std::chrono::milliseconds(message.age_ms());
+  return request;
+}
+
+void FillFinish(const GenerationResult& result, v1::WorkerGenerateResponse& message) {
+  message.set_finish_reason(ToProto(result.reason));
+  v1::Usage& usage = *message.mutable_usage();
+  usage.set_prompt_tokens(result.usage.prompt_tokens);
+  usage.set_completion_tokens(result.usage.completion_tokens);
+  usage.set_computed(result.usage.computed);
+  usage.set_local(result.usage.local);
+  usage.set_ram(result.usage.ram);
+  usage.set_disk(result.usage.disk);
+  usage.set_recomputed(result.usage.recomputed);
+  usage.set_pushed(result.usage.pushed);
+}
+
+}  // namespace pagoda::worker

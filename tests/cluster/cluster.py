@@ -1,0 +1,162 @@
+"""A real cluster for tests: `pagoda up` as a child process, and a small HTTP client. Standard library only."""
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.parse
+
+READY_TIMEOUT_S = 120  # a loaded sanitizer build on two cores takes its time; a hang ends here
+REQUEST_TIMEOUT_S = 120
+
+
+class ApiError(Exception):
+    """An answer with a 4xx or 5xx status."""
+
+    def __init__(self, status, headers, body):
+        super().__init__(f"{status}: {body[:300]}")
+        self.status, self.headers, self.body = status, headers, body
+
+    @property
+    def message(self):
+        return json.loads(self.body)["error"]["message"]
+
+
+class Cluster:
+    """`pagoda up` with `flags`; use as a context manager."""
+
+    def __init__(self, bin_dir, model, workers=2, flags=()):
+        self.command = [str(pathlib.Path(bin_dir) / "pagoda"), "up", "--model", str(model), "--workers",
+                        str(workers), "--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0", *flags]
+        self.log = tempfile.TemporaryFile(mode="w+")
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=self.log, text=True)
+        try:
+            line = self._first_line()
+            self.ready = json.loads(line)
+        except Exception as error:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"the cluster did not start: {error}\n{self.log_text()}") from None
+        self.http = urllib.parse.urlsplit(self.ready["http"]).netloc
+        self.pids = self.ready["pids"]
+        return self
+
+    def __exit__(self, *exc):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            self.exit_status = self.process.wait(READY_TIMEOUT_S)
+        finally:
+            self.process.kill()
+            self.process.stdout.close()
+        if exc[0] is not None:
+            print(self.log_text())
+
+    def _first_line(self):
+        os.set_blocking(self.process.stdout.fileno(), False)
+        deadline, text = time.monotonic() + READY_TIMEOUT_S, ""
+        while "\n" not in text:
+            if self.process.poll() is not None:
+                raise AssertionError(f"exit status {self.process.returncode}")
+            if time.monotonic() > deadline:
+                raise AssertionError("not ready in time")
+            chunk = self.process.stdout.read()
+            text += chunk or ""
+            if not chunk:
+                time.sleep(0.01)
+        return text
+
+    def log_text(self):
+        self.log.seek(0)
+        return self.log.read()[-20000:]
+
+    # HTTP
+
+    @contextlib.contextmanager
+    def connection(self, address=None):
+        host, port = (address or self.http).rsplit(":", 1)
+        connection = http.client.HTTPConnection(host, int(port), timeout=REQUEST_TIMEOUT_S)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    def request(self, method, path, body=None, headers=None, address=None):
+        """(headers, parsed JSON or text) of a 2xx answer; ApiError otherwise."""
+        raw = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
+        with self.connection(address) as connection:
+            connection.request(method, path, raw, {"Content-Type": "application/json", **(headers or {})})
+            response = connection.getresponse()
+            text = response.read().decode()
+            if response.status >= 300:
+                raise ApiError(response.status, response.headers, text)
+            kind = response.headers.get("Content-Type", "")
+            return response.headers, json.loads(text) if kind.startswith("application/json") else text
+
+    def complete(self, prompt, worker=None, **fields):
+        """/v1/completions with token ids returned; adds `.worker` from the response header."""
+        body = {"model": "default", "prompt": prompt, "temperature": 0, "return_token_ids": True, **fields}
+        headers, answer = self.request("POST", "/v1/completions", body,
+                                       {"x-pagoda-worker": worker} if worker else None)
+        answer["worker"] = headers["x-pagoda-worker"]
+        return answer
+
+    def stream(self, path, body, headers=None):
+        """The events of a streamed answer, `[DONE]` not included but required."""
+        with self.connection() as connection:
+            connection.request("POST", path, json.dumps({**body, "stream": True}),
+                               {"Content-Type": "application/json", **(headers or {})})
+            response = connection.getresponse()
+            if response.status != 200:
+                raise ApiError(response.status, response.headers, response.read().decode())
+            done = False
+            for line in response:
+                line = line.decode().rstrip("\r\n")
+                if not line:
+                    continue
+                assert line.startswith("data: "), line
+                if line == "data: [DONE]":
+                    done = True
+                else:
+                    assert not done, "an event after [DONE]"
+                    yield json.loads(line[len("data: "):])
+            assert done, "the stream ended without [DONE]"
+
+    def workers(self):
+        return {w["name"]: w for w in self.request("GET", "/pagoda/v1/workers")[1]["workers"]}
+
+    def metric(self, name, address=None, **labels):
+        """The sum of all samples of pagoda:`name` whose labels include `labels`; 0 when there is none."""
+        text = self.request("GET", "/metrics", address=address)[1]
+        total = 0.0
+        for line in text.splitlines():
+            match = re.fullmatch(r"pagoda:(\w+)(?:\{(.*)\})? (\S+)", line)
+            if not match or match[1] != name:
+                continue
+            found = dict(re.findall(r'(\w+)="([^"]*)"', match[2] or ""))
+            if all(found.get(key) == value for key, value in labels.items()):
+                total += float(match[3])
+        return total
+
+    def worker_metric(self, worker, name, **labels):
+        return self.metric(name, self.workers()[worker]["http"], **labels)
+
+    def wait_for_pushes(self, worker):
+        """Until the worker has no block on its way to the store."""
+        eventually(lambda: self.worker_metric(worker, "kv_push_pending_blocks") == 0, "pushes are pending")
+
+
+def eventually(condition, what):
+    """Polls `condition`; what is tested is that it becomes true, not when."""
+    deadline = time.monotonic() + REQUEST_TIMEOUT_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"never became true: not ({what})")
+        time.sleep(0.01)
