@@ -1,4 +1,5 @@
-// What a worker's KV bytes are: the fields of its space, from the model, the layout and the backend.
+// What a worker's KV bytes are: the fields of its space, from the model, the layout and the
+// backend.
 //
 // Concurrency: plain functions.
 #ifndef PAGODA_SERVICES_WORKER_MODEL_IDENTITY_H_

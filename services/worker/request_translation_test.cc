@@ -139,8 +139,14 @@ TEST(RequestTranslationTest, BadFieldsAreRefusedByName) {
 TEST(RequestTranslationTest, TheFinishMessageCarriesUsage) {
   GenerationResult result;
   result.reason = FinishReason::kLength;
-  result.usage = {.prompt_tokens = 10, .completion_tokens = 4, .computed = 1, .local = 2, .ram = 3,
-                  .disk = 4, .recomputed = 5, .pushed = 6};
+  result.usage = {.prompt_tokens = 10,
+                  .completion_tokens = 4,
+                  .computed = 1,
+                  .local = 2,
+                  .ram = 3,
+                  .disk = 4,
+                  .recomputed = 5,
+                  .pushed = 6};
   v1::WorkerGenerateResponse message;
   FillFinish(result, message);
   EXPECT_EQ(message.finish_reason(), v1::LENGTH);

@@ -83,6 +83,9 @@ void Scheduler::Admit(TimePoint now) {
     sequence.lookup.pending = false;
     MatchAtFrontier(sequence);
     StartLoad(sequence);
+    // One token is left (a short prompt, or all else was cached): a decode, whose turn was before.
+    bool late_decode = options_.enable_chunked_prefill && IsDecode(sequence);
+    if (late_decode && budget_ > 0) PlanChunk(sequence, now);
   }
 }
 
