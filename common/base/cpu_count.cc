@@ -4,10 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
-#include <sstream>
-#include <string_view>
 #include <thread>
-#include <vector>
 
 namespace pagoda {
 namespace {
@@ -42,48 +39,13 @@ std::optional<double> ReadV1(const std::string& directory) {
   return Ratio(quota, period);
 }
 
-template <typename Read>
-std::optional<double> TightestUpTo(const std::string& mount, std::string path, Read read) {
-  std::optional<double> tightest;
-  while (true) {
-    if (path == "/") path.clear();
-    if (std::optional<double> quota = read(mount + path)) {
-      tightest = std::min(tightest.value_or(*quota), *quota);
-    }
-    if (path.empty()) return tightest;
-    size_t slash = path.rfind('/');
-    path.resize(slash == std::string::npos ? 0 : slash);
-  }
-}
-
-bool HasController(const std::string& list, std::string_view wanted) {
-  std::istringstream names(list);
-  for (std::string name; std::getline(names, name, ',');) {
-    if (name == wanted) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 std::optional<double> CgroupCpuQuota(const CgroupFiles& files) {
   std::optional<double> tightest;
-  auto consider = [&](std::optional<double> quota) {
+  for (const CgroupLevel& level : CgroupLevels(files, "cpu")) {
+    std::optional<double> quota = level.v2 ? ReadV2(level.directory) : ReadV1(level.directory);
     if (quota) tightest = std::min(tightest.value_or(*quota), *quota);
-  };
-  std::ifstream membership(files.membership);
-  for (std::string line; std::getline(membership, line);) {  // "id:controllers:path"
-    size_t first = line.find(':');
-    size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    std::string controllers = line.substr(first + 1, second - first - 1);
-    std::string path = line.substr(second + 1);
-    if (controllers.empty()) {
-      consider(TightestUpTo(files.root, path, ReadV2));
-    } else if (HasController(controllers, "cpu")) {
-      consider(TightestUpTo(files.root + "/" + controllers, path, ReadV1));
-      if (controllers != "cpu") consider(TightestUpTo(files.root + "/cpu", path, ReadV1));
-    }
   }
   return tightest;
 }

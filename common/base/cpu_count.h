@@ -8,19 +8,14 @@
 #define PAGODA_COMMON_BASE_CPU_COUNT_H_
 
 #include <optional>
-#include <string>
+
+#include "common/base/cgroup.h"
 
 namespace pagoda {
 
 // At least 1. A quota of 2.5 CPUs counts as 2: a third thread would stop all of them each time the
 // quota is used up.
 int UsableCpuCount();
-
-// Where the kernel shows cgroups; tests write their own files.
-struct CgroupFiles {
-  std::string membership = "/proc/self/cgroup";
-  std::string root = "/sys/fs/cgroup";
-};
 
 // CPUs that the tightest quota on the way from this process's cgroup up to the root allows, of
 // cgroup v1 (cpu.cfs_quota_us) and v2 (cpu.max); nothing when there is none. Levels that cannot be
