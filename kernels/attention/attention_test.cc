@@ -246,7 +246,7 @@ TEST(AttentionTest, A_later_token_of_the_tile_that_is_nan_spoils_no_earlier_row)
     const std::vector<int32_t> visible = {36, 37, 38, 39, 40, 41};
     const std::vector<float> before = Attend(*ops, cache, q, visible, 1);
     const std::vector<float> nan(64, BitsFloat(0xFFFFFFFFu));
-    cache.Write(39, nan.data(), nan.data());  // seen by the last two rows
+    cache.Write(39, nan.data(), q.data());  // seen by the last two rows; its V is harmless
     const std::vector<float> after = Attend(*ops, cache, q, visible, 1);
     for (int i = 0; i < 6 * 64; ++i) {
       if (i < 4 * 64) {
@@ -272,9 +272,12 @@ TEST(AttentionTest, A_split_without_visible_slots_is_an_exact_no_op) {
     ops->attention_split(params);
     EXPECT_EQ(empty[AttnSumAt(64)], 0.0f);
     EXPECT_EQ(empty[AttnMaxAt(64)], -INFINITY);
-    std::vector<float> merged = full;
+    full[5] = -0.0f;
+    std::vector<float> merged = full, nothing = empty;
     ops->attention_merge({empty.data(), merged.data(), 1, 64});
-    EXPECT_EQ(BitDifference(merged, full), "");
+    EXPECT_EQ(BitDifference(merged, full), "") << "not even a -0 changes";
+    ops->attention_merge({empty.data(), nothing.data(), 1, 64});
+    EXPECT_EQ(BitDifference(nothing, empty), "");
     ops->attention_merge({full.data(), empty.data(), 1, 64});
     for (int i = 0; i < 64; ++i) EXPECT_EQ(empty[i], full[i]);
     EXPECT_EQ(empty[AttnSumAt(64)], full[AttnSumAt(64)]);

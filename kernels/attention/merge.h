@@ -1,7 +1,7 @@
 // Merging split states into attention's result, in ascending order of the splits.
 //
-// An empty state (no visible slot) has l = 0 and is an exact no-op. Merging a state into an empty
-// one copies it; otherwise the side with the smaller m is scaled:
+// An empty state (no visible slot) has l = 0 and merging it is an exact no-op. Otherwise the side
+// with the smaller m is scaled (into an empty state this adds to zeros):
 //   m_s > M:  a = exp(M - m_s), O = fma(O, a, o_s), L = fma(L, a, l_s), M = m_s
 //   else:     b = exp(m_s - M), O = fma(o_s, b, O), L = fma(l_s, b, L)
 // and at the end out = O / L (one rounding). Concurrency: calls on different states may run in

@@ -1,5 +1,3 @@
-#include <cstring>
-
 #include "kernels/attention/attention.h"
 #include "kernels/attention/merge.h"
 #include "kernels/base/avx2.h"
@@ -19,12 +17,6 @@ void ScaleAdd(const float* scaled, float factor, const float* added, float* into
 void MergeOne(const float* from, float* into, int32_t head_dim) {
   const int32_t max_at = AttnMaxAt(head_dim), sum_at = AttnSumAt(head_dim);
   if (from[sum_at] == 0.0f) return;
-  if (into[sum_at] == 0.0f) {
-    std::memcpy(into, from, sizeof(float) * static_cast<size_t>(head_dim));
-    into[max_at] = from[max_at];
-    into[sum_at] = from[sum_at];
-    return;
-  }
   if (from[max_at] > into[max_at]) {
     const float a = Exp(into[max_at] - from[max_at]);
     ScaleAdd(into, a, from, into, head_dim);

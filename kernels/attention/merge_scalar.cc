@@ -20,12 +20,6 @@ namespace {
 void MergeOne(const float* from, float* into, int32_t head_dim) {
   const int32_t max_at = AttnMaxAt(head_dim), sum_at = AttnSumAt(head_dim);
   if (from[sum_at] == 0.0f) return;
-  if (into[sum_at] == 0.0f) {
-    std::memcpy(into, from, sizeof(float) * static_cast<size_t>(head_dim));
-    into[max_at] = from[max_at];
-    into[sum_at] = from[sum_at];
-    return;
-  }
   if (from[max_at] > into[max_at]) {
     const float a = Exp(into[max_at] - from[max_at]);
     for (int32_t d = 0; d < head_dim; ++d) into[d] = Fma(into[d], a, from[d]);
