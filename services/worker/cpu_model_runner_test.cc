@@ -86,6 +86,22 @@ TEST_F(CpuModelRunnerTest, SeveralChoicesMaySampleOneRow) {
   EXPECT_THAT(tokens, ::testing::Not(::testing::Each(tokens[0])));
 }
 
+TEST_F(CpuModelRunnerTest, TheDrawIsThatOfTheSampledTokensPosition) {
+  RunnerHarness harness(gguf_, {});
+  RunnerHarness::Sequence sequence = harness.NewSequence(8);
+  const SamplingParams params{.temperature = 5, .seed = 3};
+  harness.Plan(sequence, SomeTokens(8, 512), true, params);
+  for (int32_t row = 0; row < 8; ++row) harness.plan().positions[row] += 1000;
+  const std::vector<SampledToken> sampled = harness.Step();
+  const kernels::Ops* ops = nullptr;
+  ASSERT_TRUE(kernels::SelectOps("scalar", &ops).ok());
+  Sampler sampler(*ops, 512);
+  for (int32_t row = 0; row < 8; ++row) {
+    EXPECT_EQ(sampled[row].token,
+              sampler.Sample(harness.runner().logits(row), params, 1000 + row + 1).token);
+  }
+}
+
 class Ban final : public LogitsMask {
  public:
   explicit Ban(std::vector<uint32_t> allowed) : allowed_(std::move(allowed)) {}

@@ -99,6 +99,15 @@ TEST(SamplerTest, TopPKeepsTheSmallestSetThatReachesIt) {
   EXPECT_THAT(Kept(logits, {.temperature = 1, .top_p = 0.90f}), ElementsAre(0, 1, 2, 3));
 }
 
+TEST(SamplerTest, TopPTakesEqualTokensByTheirIds) {
+  std::vector<float> logits(100, 1.5f);
+  logits[99] = 0.0f;
+  const std::vector<uint32_t> kept = Kept(logits, {.temperature = 1, .top_p = 0.4f});
+  // The 99 equal ones weigh 1 each and the last exp(-1.5), so 0.4 of all is 39.69: 40 tokens.
+  EXPECT_THAT(kept, ::testing::SizeIs(40));
+  EXPECT_EQ(kept.back(), 39u);
+}
+
 TEST(SamplerTest, TopPWorksOnWhatTopKLeft) {
   const float ln2 = 0.69314718f;
   // After top-k 2 the probabilities are 2/3 and 1/3: 0.6 is reached by the first alone. On the
