@@ -62,7 +62,7 @@ TEST_P(ExactnessTest, LogitsDoNotDependOnChunksThreadsOrInstructionSet) {
 
 TEST_P(ExactnessTest, LogitsDoNotDependOnBatchMates) {
   const Rows reference = RunnerHarness(gguf_, Settings("auto", 1)).LogitsOf(tokens_, kTokens);
-  RunnerHarness harness(gguf_, Settings("auto", 2));
+  RunnerHarness harness(gguf_, Settings("auto", 3));
   RunnerHarness::Sequence sequence = harness.NewSequence(kTokens);
   std::vector<RunnerHarness::Sequence> mates;
   for (int i = 0; i < 8; ++i) mates.push_back(harness.NewSequence(200));
