@@ -24,12 +24,19 @@ inline constexpr uint64_t kMaxLoopIterations = 1'000'000;
 // Nesting of expressions and of statements: bounds the stack that parsing and rendering use.
 inline constexpr int kMaxDepth = 128;
 
+// A name is copied into error messages and compared with others; a call's keywords are compared
+// with each other.
+inline constexpr size_t kMaxNameBytes = 256;
+inline constexpr size_t kMaxArguments = 256;
+
 // Nesting of lists and dicts: bounds the stack that comparing, printing and freeing them use.
 inline constexpr int kMaxValueDepth = 32;
 
-// Work of one rendering: evaluated nodes, plus bytes and elements that operations look at. A few
-// seconds at the very most.
-inline constexpr uint64_t kMaxWork = uint64_t{1} << 29;
+// Work of one rendering in units of some ten nanoseconds: evaluated nodes and elements that
+// operations look at count one, kBytesPerWork bytes too. A second or so at the very most; the
+// longest request body may be looked at 32 times.
+inline constexpr uint64_t kMaxWork = uint64_t{1} << 25;
+inline constexpr uint64_t kBytesPerWork = 16;
 
 class Budget {
  public:
@@ -38,6 +45,7 @@ class Budget {
     work_ += amount;
     return absl::OkStatus();
   }
+  Status Bytes(uint64_t amount) { return Work(1 + amount / kBytesPerWork); }
   Status Iteration() {
     if (++iterations_ > kMaxLoopIterations) {
       return absl::ResourceExhaustedError("more than 1000000 loop iterations");

@@ -67,6 +67,7 @@ StatusOr<Value> Evaluator::Dispatch(const Expr& expr) {
 }
 
 StatusOr<Value> Evaluator::Name(const Expr& expr) {
+  PAGODA_RETURN_IF_ERROR(budget_.Work(scopes_.size() / 16));
   const Value* value = scopes_.Find(expr.name);
   return value != nullptr ? *value : Value(Undefined{expr.name});
 }
@@ -157,6 +158,7 @@ StatusOr<Value> Evaluator::Member(const Value& object, std::string_view name) {
     if (in_loop_condition_) {
       return absl::UnimplementedError("a namespace in a loop's condition is not supported");
     }
+    PAGODA_RETURN_IF_ERROR(budget_.Work((*ref)->attributes.size() / 16));
     found = (*ref)->Find(name);
   }
   if (found != nullptr) return *found;
@@ -232,7 +234,7 @@ StatusOr<Value> Evaluator::Concat(const Expr& expr) {
   for (const ExprPtr& operand : expr.operands) {
     PAGODA_ASSIGN_OR_RETURN(Value value, Evaluate(*operand));
     PAGODA_ASSIGN_OR_RETURN(MarkedString text, ToText(value));
-    PAGODA_RETURN_IF_ERROR(budget_.Work(text.size()));
+    PAGODA_RETURN_IF_ERROR(budget_.Bytes(text.size()));
     joined.Append(text);
   }
   return MakeString(std::move(joined));

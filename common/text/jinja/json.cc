@@ -78,7 +78,7 @@ class JsonWriter {
   }
 
   Status WriteString(const MarkedString& string) {
-    PAGODA_RETURN_IF_ERROR(budget_.Work(2 * string.size()));
+    PAGODA_RETURN_IF_ERROR(budget_.Bytes(4 * string.size()));
     Own("\"");
     size_t plain = 0;  // where what is copied as it stands begins
     for (size_t i = 0; i < string.size(); ++i) {

@@ -162,6 +162,9 @@ class Lexer {
     if (IsNameStart(first)) {
       size_t end = at_;
       while (IsNamePart(Byte(end))) ++end;
+      if (end - at_ > kMaxNameBytes) {
+        return Error(absl::StrCat("a name of more than ", kMaxNameBytes, " bytes"));
+      }
       Push(TokenKind::kName, source_.substr(at_, end - at_));
       Advance(end);
       return absl::OkStatus();

@@ -64,7 +64,7 @@ StatusOr<Value> Join(Budget& budget, const Value& left, const Value& right) {
   const MarkedString* text = AsString(left);
   const MarkedString* more_text = AsString(right);
   if (text != nullptr && more_text != nullptr) {
-    PAGODA_RETURN_IF_ERROR(budget.Work(text->size() + more_text->size()));
+    PAGODA_RETURN_IF_ERROR(budget.Bytes(text->size() + more_text->size()));
     MarkedString joined = *text;
     joined.Append(*more_text);
     return MakeString(std::move(joined));
@@ -159,7 +159,7 @@ StatusOr<bool> Comparison(Budget& budget, Operator op, const Value& left, const 
   const MarkedString* text = AsString(left);
   const MarkedString* other = AsString(right);
   if (text == nullptr || other == nullptr) return OperandError(op, left, right);
-  PAGODA_RETURN_IF_ERROR(budget.Work(std::min(text->size(), other->size())));
+  PAGODA_RETURN_IF_ERROR(budget.Bytes(std::min(text->size(), other->size())));
   return Ordered(op, text->text(), other->text());  // UTF-8 sorts as its characters do
 }
 
@@ -172,19 +172,19 @@ StatusOr<Value> SliceOf(Budget& budget, const Value& sequence, const Value& star
   }
   std::vector<size_t> offsets;
   if (text != nullptr) {
-    PAGODA_RETURN_IF_ERROR(budget.Work(8 * text->size()));
+    PAGODA_RETURN_IF_ERROR(budget.Bytes(8 * text->size()));
     offsets = CharacterOffsets(text->text());
   } else if (list == nullptr) {
     return TypeError("a slice", sequence);
   }
   size_t length = list != nullptr ? list->items.size() : offsets.size() - 1;
-  PAGODA_RETURN_IF_ERROR(budget.Work(length));
   PAGODA_ASSIGN_OR_RETURN(Places places,
                           SlicePlaces(static_cast<int64_t>(length), start, stop, step));
   std::vector<Value> items;
   MarkedString characters;
   for (int64_t i = places.start; places.step > 0 ? i < places.stop : i > places.stop;
        i += places.step) {
+    PAGODA_RETURN_IF_ERROR(budget.Work(1));
     if (list != nullptr) {
       items.push_back(list->items[i]);
     } else {
@@ -200,7 +200,7 @@ StatusOr<Value> ItemAt(Budget& budget, const Value& sequence, int64_t index) {
   const MarkedString* text = AsString(sequence);
   std::vector<size_t> offsets;
   if (text != nullptr) {
-    PAGODA_RETURN_IF_ERROR(budget.Work(8 * text->size()));
+    PAGODA_RETURN_IF_ERROR(budget.Bytes(8 * text->size()));
     offsets = CharacterOffsets(text->text());
   }
   int64_t length = static_cast<int64_t>(list != nullptr ? list->items.size() : offsets.size() - 1);

@@ -161,6 +161,9 @@ StatusOr<ExpressionParser::CallArguments> ExpressionParser::ParseArguments() {
     } else if (!arguments.keywords.empty()) {
       return stream_.Error("an argument without a name after one with a name");
     }
+    if (arguments.positional.size() + arguments.keywords.size() == kMaxArguments) {
+      return stream_.Error(absl::StrCat("a call with more than ", kMaxArguments, " arguments"));
+    }
     PAGODA_ASSIGN_OR_RETURN(ExprPtr value, Parse());
     if (!keyword) {
       arguments.positional.push_back(std::move(value));

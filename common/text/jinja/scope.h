@@ -46,6 +46,9 @@ class Scopes {
     variables_.emplace_back(std::string(name), std::move(value));
   }
 
+  // What a search may have to look at.
+  size_t size() const { return variables_.size(); }
+
   // An inner scope while it lives.
   class Inner {
    public:

@@ -18,7 +18,7 @@ StatusOr<const MarkedString*> Self(Budget& budget, Arguments arguments, std::str
   const MarkedString* text = AsString(*arguments[0]);
   if (text == nullptr)
     return TypeError(absl::StrCat("\"", std::string(method), "\""), *arguments[0]);
-  PAGODA_RETURN_IF_ERROR(budget.Work(text->size()));
+  PAGODA_RETURN_IF_ERROR(budget.Bytes(text->size()));
   return text;
 }
 
@@ -49,7 +49,7 @@ StatusOr<Value> StripText(Budget& budget, const MarkedString& string,
                           const MarkedString* characters, Side side) {
   std::string_view text = string.text();
   PAGODA_RETURN_IF_ERROR(
-      budget.Work(text.size() * (1 + (characters == nullptr ? 0 : characters->size()))));
+      budget.Bytes(text.size() * (1 + (characters == nullptr ? 0 : characters->size()))));
   size_t begin = 0;
   size_t end = text.size();
   if (side != Side::kRight) {
@@ -111,7 +111,7 @@ StatusOr<Value> ChangeCase(MarkedString text, Case to) {
 template <Case to>
 StatusOr<Value> CaseFilter(Budget& budget, Arguments arguments) {
   PAGODA_ASSIGN_OR_RETURN(MarkedString text, ToText(*arguments[0]));
-  PAGODA_RETURN_IF_ERROR(budget.Work(text.size()));
+  PAGODA_RETURN_IF_ERROR(budget.Bytes(text.size()));
   return ChangeCase(std::move(text), to);
 }
 
@@ -130,13 +130,13 @@ StatusOr<Value> ReplaceText(Budget& budget, const MarkedString& string, const Ma
     if (!number.has_value()) return TypeError("the count of \"replace\"", *count);
     left = *number;
   }
-  PAGODA_RETURN_IF_ERROR(budget.Work(string.size() * (1 + from.size() / 64)));
+  PAGODA_RETURN_IF_ERROR(budget.Bytes(string.size() * (1 + from.size() / 64)));
   MarkedString out;
   size_t at = 0;
   for (; left != 0; --left) {
     size_t found = string.text().find(from.text(), at);
     if (found == std::string::npos) break;
-    PAGODA_RETURN_IF_ERROR(budget.Work(1 + to.size()));
+    PAGODA_RETURN_IF_ERROR(budget.Bytes(to.size()));
     out.AppendRange(string, at, found);
     out.Append(to);
     at = found + from.size();
@@ -175,7 +175,7 @@ StatusOr<Value> AffixMethod(Budget& budget, Arguments arguments) {
   for (const Value& item : tuple->items) {
     const MarkedString* affix = AsString(item);
     if (affix == nullptr) return TypeError("\"startswith\" or \"endswith\"", item);
-    PAGODA_RETURN_IF_ERROR(budget.Work(1 + affix->size()));
+    PAGODA_RETURN_IF_ERROR(budget.Bytes(affix->size()));
     if (matches(*affix)) return Value(true);
   }
   return Value(false);
@@ -206,14 +206,14 @@ StatusOr<Value> SplitMethod(Budget& budget, Arguments arguments) {
   }
   std::vector<Value> parts;
   // A part costs a string of its own.
-  PAGODA_RETURN_IF_ERROR(budget.Work(32 * text->size()));
+  PAGODA_RETURN_IF_ERROR(budget.Bytes(32 * text->size()));
   if (!Given(arguments[1])) {
     SplitAtSpace(*text, left, parts);
     return MakeList(std::move(parts), ListKind::kList);
   }
   PAGODA_ASSIGN_OR_RETURN(const MarkedString* separator, StringArgument(arguments[1], "\"split\""));
   if (separator->empty()) return absl::InvalidArgumentError("\"split\" at an empty str");
-  PAGODA_RETURN_IF_ERROR(budget.Work(text->size() * (1 + separator->size() / 64)));
+  PAGODA_RETURN_IF_ERROR(budget.Bytes(text->size() * (1 + separator->size() / 64)));
   size_t at = 0;
   for (; left != 0; --left) {
     size_t found = text->text().find(separator->text(), at);

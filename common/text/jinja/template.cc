@@ -79,7 +79,7 @@ class Renderer {
       PAGODA_ASSIGN_OR_RETURN(printed, ToText(value));
       text = &printed;
     }
-    PAGODA_RETURN_IF_ERROR(budget_.Work(text->size()));
+    PAGODA_RETURN_IF_ERROR(budget_.Bytes(text->size()));
     if (text->size() > kMaxOutputBytes - out_.size()) {
       return absl::ResourceExhaustedError(
           absl::StrCat("more than ", kMaxOutputBytes, " bytes of output"));
@@ -171,6 +171,7 @@ class Renderer {
   }
 
   Status AssignOne(const Target& target, const Value& value) {
+    PAGODA_RETURN_IF_ERROR(budget_.Work(scopes_.size() / 16));
     if (target.attribute.empty()) {
       scopes_.Set(target.name, value);
       return absl::OkStatus();
@@ -182,6 +183,7 @@ class Renderer {
           absl::StrCat("\"", target.name, "\" is not a namespace: its attributes cannot be set"));
     }
     PAGODA_RETURN_IF_ERROR(CheckStorable(value));
+    PAGODA_RETURN_IF_ERROR(budget_.Work((*ref)->attributes.size() / 16));
     (*ref)->Set(target.attribute, value);
     return absl::OkStatus();
   }

@@ -151,7 +151,7 @@ StatusOr<bool> Equal(Budget& budget, const Value& a, const Value& b) {
   }
   if (a.index() != b.index()) return false;
   if (const MarkedString* text = AsString(a)) {
-    PAGODA_RETURN_IF_ERROR(budget.Work(text->size()));
+    PAGODA_RETURN_IF_ERROR(budget.Bytes(text->size()));
     return text->text() == AsString(b)->text();
   }
   if (const List* list = AsList(a)) return EqualLists(budget, *list, *AsList(b));
@@ -169,7 +169,7 @@ StatusOr<std::vector<Value>> Iterate(Budget& budget, const Value& value) {
     items = list->items;
   } else if (const MarkedString* text = AsString(value)) {
     // A character costs a string of its own.
-    PAGODA_RETURN_IF_ERROR(budget.Work(64 * text->size()));
+    PAGODA_RETURN_IF_ERROR(budget.Bytes(64 * text->size()));
     std::vector<size_t> offsets = CharacterOffsets(text->text());
     for (size_t i = 0; i + 1 < offsets.size(); ++i) {
       items.push_back(MakeString(text->Slice(offsets[i], offsets[i + 1])));
@@ -189,7 +189,7 @@ StatusOr<bool> Contains(Budget& budget, const Value& haystack, const Value& need
     const MarkedString* part = AsString(needle);
     if (part == nullptr) return TypeError("searching a str for", needle);
     // std::string::find may compare the needle at many places.
-    PAGODA_RETURN_IF_ERROR(budget.Work(text->size() * (1 + part->size() / 64)));
+    PAGODA_RETURN_IF_ERROR(budget.Bytes(text->size() * (1 + part->size() / 64)));
     return text->text().find(part->text()) != std::string::npos;
   }
   if (const Dict* dict = AsDict(haystack)) {

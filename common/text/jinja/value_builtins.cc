@@ -23,7 +23,7 @@ StatusOr<Value> LengthFilter(Budget& budget, Arguments arguments) {
   if (const Dict* dict = AsDict(value)) return Value(static_cast<int64_t>(dict->entries.size()));
   const MarkedString* text = AsString(value);
   if (text == nullptr) return TypeError("\"length\"", value);
-  PAGODA_RETURN_IF_ERROR(budget.Work(text->size()));
+  PAGODA_RETURN_IF_ERROR(budget.Bytes(text->size()));
   return Value(static_cast<int64_t>(CountCharacters(text->text())));
 }
 
@@ -36,7 +36,7 @@ StatusOr<Value> JoinFilter(Budget& budget, Arguments arguments) {
   MarkedString out;
   for (size_t i = 0; i < items.size(); ++i) {
     PAGODA_ASSIGN_OR_RETURN(MarkedString text, ToText(items[i]));
-    PAGODA_RETURN_IF_ERROR(budget.Work(1 + text.size() + separator.size()));
+    PAGODA_RETURN_IF_ERROR(budget.Bytes(text.size() + separator.size()));
     if (i > 0) out.Append(separator);
     out.Append(text);
   }
@@ -77,7 +77,7 @@ StatusOr<Value> LastFilter(Budget& budget, Arguments arguments) {
 
 StatusOr<Value> StringFilter(Budget& budget, Arguments arguments) {
   PAGODA_ASSIGN_OR_RETURN(MarkedString text, ToText(*arguments[0]));
-  PAGODA_RETURN_IF_ERROR(budget.Work(text.size()));
+  PAGODA_RETURN_IF_ERROR(budget.Bytes(text.size()));
   return MakeString(std::move(text));
 }
 
