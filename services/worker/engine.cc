@@ -14,13 +14,12 @@
 namespace pagoda::worker {
 namespace {
 
-// Slow or stuck loads may hold this share of the pool; compute keeps the rest.
-constexpr int32_t kLoadingShare = 4;
+// Slow or stuck loads may hold half of the pool; compute keeps the rest.
+constexpr int32_t kLoadingShare = 2;
 
 Scheduler::Options SchedulerOptions(const Engine::Options& options) {
   Scheduler::Options scheduler = options.scheduler;
-  scheduler.max_loading_blocks =
-      std::min(scheduler.max_loading_blocks, std::max(1, options.num_blocks / kLoadingShare));
+  scheduler.max_loading_blocks = std::max(1, options.num_blocks / kLoadingShare);
   return scheduler;
 }
 

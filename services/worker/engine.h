@@ -54,9 +54,10 @@ class Engine {
  public:
   struct Options {
     uint32_t vocabulary_size = 0;
-    int32_t max_model_len = 0;     // prompt and output tokens of a request
-    int32_t num_blocks = 0;        // of the pool
-    Scheduler::Options scheduler;  // block size and batch limits
+    int32_t max_model_len = 0;  // prompt and output tokens of a request
+    int32_t num_blocks = 0;     // of the pool
+    // Block size and batch limits. The engine sets max_loading_blocks: half of the pool.
+    Scheduler::Options scheduler;
     // Requests that wait beside those that run: a queue longer than this only adds latency, and
     // its ids cost memory (256 prompts of 8,192 tokens are 8 MiB).
     int32_t max_waiting = 256;

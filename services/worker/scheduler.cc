@@ -188,26 +188,17 @@ void Scheduler::Preempt(Sequence& victim) {
     budget_ += planned->count;
     step_.chunks.erase(planned);
   }
+  // Admission counts what every running sequence needs in this step, so it admits none of its
+  // victims; a load that was ordered but never starts would never be settled.
+  assert(std::none_of(step_.loads.begin(), step_.loads.end(),
+                      [&](const LoadOrder& order) { return order.sequence == &victim; }));
   AbandonLoad(victim);
-  ForgetLoadOrder(victim);
   ReleaseBlocks(victim);
   std::erase(running_, &victim);
   InsertInOrder(waiting_, &victim);
   victim.state = SequenceState::kWaiting;
   ++victim.num_preemptions;
   ++step_.num_preempted;
-}
-
-// A load that was ordered in this very step never starts, so nobody else will settle it.
-void Scheduler::ForgetLoadOrder(const Sequence& sequence) {
-  auto order = std::find_if(step_.loads.begin(), step_.loads.end(),
-                            [&](const LoadOrder& o) { return o.sequence == &sequence; });
-  if (order == step_.loads.end()) return;
-  std::erase(abandoned_, order->id);
-  for (size_t i = 0; i < order->entries.size(); ++i) {
-    loads_.Settle(order->id, static_cast<int32_t>(i));
-  }
-  step_.loads.erase(order);
 }
 
 void Scheduler::AbandonLoad(Sequence& sequence) {

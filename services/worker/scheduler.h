@@ -129,7 +129,6 @@ class Scheduler {
   void PublishReady(Sequence& sequence);
   void Preempt(Sequence& sequence);
   void AbandonLoad(Sequence& sequence);
-  void ForgetLoadOrder(const Sequence& sequence);
   void ReleaseBlocks(Sequence& sequence);
   int32_t BlocksOwed(const Sequence& sequence, int32_t slack_tokens) const;
 

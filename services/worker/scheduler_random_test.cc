@@ -170,6 +170,7 @@ class RandomSchedule {
     ASSERT_NO_FATAL_FAILURE(CheckOwners());
     ASSERT_LE(step.num_rows, options_.max_num_batched_tokens);
     ASSERT_LE(static_cast<int>(step.chunks.size()), options_.max_num_seqs);
+    ASSERT_NO_FATAL_FAILURE(CheckChunks(step));
     if (step.chunks.empty()) return;
     BuildStepPlan(step, plan_);
     ASSERT_TRUE(model_.Launch(plan_).ok());
@@ -188,6 +189,16 @@ class RandomSchedule {
       }
     }
     ASSERT_TRUE(scheduler_.CheckIntegrity().ok()) << scheduler_.CheckIntegrity();
+  }
+
+  // What is valid is never computed into.
+  void CheckChunks(const Scheduler::Step& step) {
+    for (const Scheduler::Chunk& chunk : step.chunks) {
+      ASSERT_EQ(chunk.start, chunk.sequence->table.frontier());
+      for (int32_t i = chunk.start; i < chunk.start + chunk.count; ++i) {
+        ASSERT_EQ(chunk.sequence->table.at(i / block_tokens_).state, BlockState::kComputing);
+      }
+    }
   }
 
   // Who may write a block is alone with it.

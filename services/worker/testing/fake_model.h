@@ -55,6 +55,7 @@ class FakeModel final : public ModelRunner, public BlockMemory {
 
   Status Collect(Ticket ticket, StepResult& result) override {
     result.samples = samples_;
+    if (before_collect) before_collect(result);
     return absl::OkStatus();
   }
 
@@ -95,6 +96,8 @@ class FakeModel final : public ModelRunner, public BlockMemory {
 
   // May look at a plan, wait, or fail its launch.
   std::function<Status(const StepPlan&)> before_launch;
+  // May change what a step sampled.
+  std::function<void(StepResult&)> before_collect;
   uint64_t launches = 0;
 
  private:
