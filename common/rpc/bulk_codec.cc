@@ -14,9 +14,9 @@
 namespace pagoda::rpc {
 namespace {
 
+using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 using google::protobuf::io::CodedOutputStream;
-using google::protobuf::internal::WireFormatLite;
 
 constexpr int kPayloadField = 15;
 constexpr uint32_t kPayloadTag = kPayloadField << 3 | 2;  // length-delimited
@@ -88,7 +88,8 @@ grpc::ByteBuffer JoinBulkMessage(const google::protobuf::MessageLite& head, Bloc
     return grpc::ByteBuffer(&slice, 1);
   }
   uint8_t length[10];
-  uint8_t* end = CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(payload.size), length);
+  uint8_t* end =
+      CodedOutputStream::WriteVarint32ToArray(static_cast<uint32_t>(payload.size), length);
   front += static_cast<char>(kPayloadTag);
   front.append(reinterpret_cast<const char*>(length), static_cast<size_t>(end - length));
   grpc::Slice slices[] = {grpc::Slice(front), LendSlice(std::move(payload))};
@@ -111,10 +112,11 @@ StatusOr<BulkParts> SplitBulkMessage(const grpc::ByteBuffer& buffer,
 
 uint32_t CopyPayload(const grpc::ByteBuffer& buffer, const BulkParts& parts, std::byte* to) {
   uint32_t crc = 0;
-  ForEachPiece(buffer, parts.payload_at, parts.payload_bytes, [&](const uint8_t* data, size_t bytes) {
-    crc = CopyWithCrc32c(to, data, bytes, crc);
-    to += bytes;
-  });
+  ForEachPiece(buffer, parts.payload_at, parts.payload_bytes,
+               [&](const uint8_t* data, size_t bytes) {
+                 crc = CopyWithCrc32c(to, data, bytes, crc);
+                 to += bytes;
+               });
   return crc;
 }
 

@@ -95,8 +95,14 @@ TEST(BulkCodec, AMessageWithoutPayloadIsAllHead) {
 
 TEST(BulkCodec, FieldsThatALaterVersionAddsAreSkipped) {
   std::string bytes = Head().SerializeAsString();
-  bytes += std::string("\x72\x03" "new", 5);  // field 14, three bytes
-  bytes += std::string("\x7a\x02" "ab", 4);
+  bytes += std::string(
+      "\x72\x03"
+      "new",
+      5);  // field 14, three bytes
+  bytes += std::string(
+      "\x7a\x02"
+      "ab",
+      4);
   v1::GetResponse head;
   auto parts = SplitBulkMessage(Cut(bytes, 10), &head);
   ASSERT_TRUE(parts.ok()) << parts.status();
@@ -118,17 +124,29 @@ TEST(BulkCodec, TheSlicesOwnerIsReleasedWithTheBuffer) {
 TEST(BulkCodec, BrokenMessagesAreRefused) {
   const std::string good = Head().SerializeAsString();
   const std::vector<std::string> broken = {
-      good + "\x7a",                              // no length
-      good + "\x7a\x05" "abc",                    // shorter than it says
-      good + "\x7a\x02" "abc",                    // longer than it says
-      good + "\x7a\x01" "a" + good,               // not last
-      good + "\x7a\xff\xff\xff\xff\x0f" "abc",    // 4 GiB
-      good + "\x7a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01" "abc",  // 2^64 - 1
-      good + "\x78\x01",                          // field 15 as a number
-      good.substr(0, good.size() - 1),            // a cut header field
-      "\x22\xff\xff\xff\x7f" "abc",               // a header of 256 MiB
-      "\x07",                                     // no such wire type
-      std::string(1, '\0'),                       // field 0
+      good + "\x7a",  // no length
+      good +
+          "\x7a\x05"
+          "abc",  // shorter than it says
+      good +
+          "\x7a\x02"
+          "abc",  // longer than it says
+      good +
+          "\x7a\x01"
+          "a" +
+          good,  // not last
+      good +
+          "\x7a\xff\xff\xff\xff\x0f"
+          "abc",  // 4 GiB
+      good +
+          "\x7a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"
+          "abc",                        // 2^64 - 1
+      good + "\x78\x01",                // field 15 as a number
+      good.substr(0, good.size() - 1),  // a cut header field
+      "\x22\xff\xff\xff\x7f"
+      "abc",                 // a header of 256 MiB
+      "\x07",                // no such wire type
+      std::string(1, '\0'),  // field 0
   };
   for (size_t i = 0; i < broken.size(); ++i) {
     v1::GetResponse head;

@@ -4,9 +4,12 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include "common/rpc/grpc_library.h"
+
 namespace pagoda::rpc {
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, ChannelKind kind) {
+  KeepGrpcLibrary();
   int max_bytes = kind == ChannelKind::kBulk ? kMaxMessageBytes : kMaxControlMessageBytes;
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(max_bytes);

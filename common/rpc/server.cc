@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "common/base/address.h"
+#include "common/rpc/grpc_library.h"
 
 namespace pagoda::rpc {
 namespace {
@@ -24,6 +25,7 @@ void EnableHealthAndReflection() {
 
 StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   PAGODA_ASSIGN_OR_RETURN(HostPort address, ParseHostPort(options.address));
+  KeepGrpcLibrary();
   EnableHealthAndReflection();
   grpc::ServerBuilder builder;
   auto server = std::unique_ptr<Server>(new Server);

@@ -1,0 +1,118 @@
+#include "common/rpc/remote_block_store.h"
+
+#include <utility>
+
+#include "common/rpc/block_wire.h"
+#include "common/rpc/remote_calls.h"
+
+namespace pagoda::rpc {
+namespace {
+
+constexpr char kBusy[] = "too many calls to the KV store are running";
+
+// What a FindMissing call needs until its answer.
+struct FindCall {
+  FindCall(std::shared_ptr<RemoteCalls> calls, const CallContext& context)
+      : call(std::move(calls), context) {}
+
+  RemoteCall call;
+  size_t blocks = 0;
+  v1::FindMissingRequest request;
+  v1::FindMissingResponse response;
+};
+
+bool Bit(std::string_view bits, size_t index) { return bits[index / 8] >> index % 8 & 1; }
+
+FindResult ReadAnswer(const v1::FindMissingResponse& response, size_t blocks) {
+  size_t bytes = (blocks + 7) / 8;
+  bool disk = !response.on_disk().empty();
+  if (response.in_ram().size() != bytes || (disk && response.on_disk().size() != bytes)) {
+    return FailedFind(absl::InternalError("the store's bitmap has the wrong length"), blocks);
+  }
+  FindResult result{absl::OkStatus(), std::vector<Held>(blocks)};
+  for (size_t i = 0; i < blocks; ++i) {
+    result.blocks[i] = {Bit(response.in_ram(), i), disk && Bit(response.on_disk(), i)};
+  }
+  return result;
+}
+
+// What no store would take is answered here, and only the rest is sent.
+bool Acceptable(const PutBlock& block, PutResult& refusal) {
+  Status status = CheckHeader(block.header);
+  if (status.ok() && block.meta.owner_tenant.size() > kMaxTenantBytes) {
+    status = absl::InvalidArgumentError("owner_tenant is too long");
+  }
+  if (status.ok() && block.payload.size != block.header.payload_bytes) {
+    status = absl::DataLossError("payload: wrong length");
+  }
+  if (status.ok()) return true;
+  refusal = {PutOutcome::kCorrupt, 0, std::move(status)};
+  return false;
+}
+
+}  // namespace
+
+RemoteBlockStore::RemoteBlockStore(const Options& options)
+    : calls_(std::make_shared<RemoteCalls>(options)) {}
+
+RemoteBlockStore::~RemoteBlockStore() { calls_->StopAll(); }
+
+void RemoteBlockStore::FindMissing(const CallContext& context, std::vector<BlockRef> refs,
+                                   FindCallback done) {
+  Status status = CheckCall(context, refs.size(), calls_->clock.Now());
+  if (status.ok() && !calls_->TryStart(0, 0)) status = absl::ResourceExhaustedError(kBusy);
+  if (!status.ok()) return done(FailedFind(status, refs.size()));
+  auto find = std::make_shared<FindCall>(calls_, context);
+  find->blocks = refs.size();
+  find->request.set_keys(PackKeys(refs));
+  find->request.set_tenant(context.tenant);
+  auto answer = [calls = calls_, find, done = std::move(done)](const grpc::Status& grpc_status) {
+    // Before it is looked at: from here on no cancel touches the call.
+    Status why = find->call.Ended(grpc_status);
+    done(grpc_status.ok() ? ReadAnswer(find->response, find->blocks)
+                          : FailedFind(why, find->blocks));
+    calls->Ended(0, 0);
+  };
+  find->call.Arm();
+  calls_->control->async()->FindMissing(&find->call.grpc_context(), &find->request, &find->response,
+                                        std::move(answer));
+}
+
+void RemoteBlockStore::Get(const CallContext& context, std::vector<BlockRef> refs,
+                           std::shared_ptr<BlockSink> sink) {
+  Status status = CheckCall(context, refs.size(), calls_->clock.Now());
+  if (refs.empty()) return sink->Finished();
+  if (status.ok() && !calls_->TryStart(1, 0)) status = absl::ResourceExhaustedError(kBusy);
+  if (!status.ok()) return FailGet(status, refs.size(), *sink);
+  StartRemoteGet(calls_, context, std::move(refs), std::move(sink));
+}
+
+void RemoteBlockStore::Put(const CallContext& context, std::vector<PutBlock> blocks,
+                           PutCallback done) {
+  Status status = CheckCall(context, blocks.size(), calls_->clock.Now());
+  if (!status.ok()) return done(FailedPut(status, blocks.size()));
+  std::vector<PutResult> results(blocks.size());
+  std::vector<PutBlock> sent;
+  std::vector<size_t> places;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    if (!Acceptable(blocks[i], results[i])) continue;
+    bytes += blocks[i].payload.size;
+    places.push_back(i);
+    sent.push_back(std::move(blocks[i]));
+  }
+  if (sent.empty()) return done(std::move(results));
+  bool started = calls_->TryStart(0, bytes);
+  auto merge = [results = std::move(results), places = std::move(places),
+                done = std::move(done)](std::vector<PutResult> answers) mutable {
+    for (size_t i = 0; i < places.size(); ++i) results[places[i]] = std::move(answers[i]);
+    done(std::move(results));
+  };
+  if (!started) {
+    return merge(std::vector<PutResult>(
+        sent.size(), {PutOutcome::kNoRoom, 100, absl::ResourceExhaustedError(kBusy)}));
+  }
+  StartRemotePut(calls_, context, std::move(sent), bytes, std::move(merge));
+}
+
+}  // namespace pagoda::rpc
