@@ -58,10 +58,6 @@ std::string Cluster::ReadyText() const {
   return line.dump();
 }
 
-void Cluster::Stop() {
-  supervisor_.Stop({kRouter}, kStopGrace);
-  supervisor_.Stop(worker_names_, kStopGrace);
-  supervisor_.Stop({kStore}, kStopGrace);
-}
+void Cluster::Stop() { supervisor_.Stop({{kRouter}, worker_names_, {kStore}}, kStopGrace); }
 
 }  // namespace pagoda::ctl

@@ -28,7 +28,7 @@ std::set<std::string> AllNames(const FlagRules& rules) {
   for (const auto& [program, flags] : rules.programs) {
     for (const auto& [name, kind] : flags) names.insert(name);
   }
-  for (const std::string& name : rules.reserved) names.erase(name);
+  for (const auto& [name, reason] : rules.reserved) names.erase(name);
   return names;
 }
 
@@ -89,8 +89,8 @@ Status RouteOne(const std::vector<std::string>& arguments, size_t& index, const 
   std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
   std::optional<std::string> value;
   if (equals != std::string::npos) value = word.substr(equals + 1);
-  if (rules.reserved.count(name)) {
-    return absl::InvalidArgumentError("--" + name + " is set by `pagoda up` itself");
+  if (auto reserved = rules.reserved.find(name); reserved != rules.reserved.end()) {
+    return absl::InvalidArgumentError("--" + name + " " + reserved->second);
   }
   Takers takers = FindTakers(name, rules);
   if (!IsTaken(takers) && name.compare(0, 3, "no-") == 0) {

@@ -26,10 +26,10 @@ using FlagKinds = std::map<std::string, FlagKind>;  // by name, without dashes
 StatusOr<FlagKinds> ParseFlagList(std::string_view text);
 
 struct FlagRules {
-  FlagKinds own;                              // flags of `up` itself
-  std::map<std::string, FlagKinds> programs;  // flags of each program
-  std::map<std::string, std::string> only;    // flag -> the one program that gets it
-  std::set<std::string> reserved;             // flags that `up` sets itself
+  FlagKinds own;                                // flags of `up` itself
+  std::map<std::string, FlagKinds> programs;    // flags of each program
+  std::map<std::string, std::string> only;      // flag -> the one program that gets it
+  std::map<std::string, std::string> reserved;  // flags that nobody may give, and why
 
   // Used when the flag is neither on the command line nor in the environment.
   struct Default {

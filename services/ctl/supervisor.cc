@@ -136,14 +136,19 @@ Status Supervisor::WaitForEnd() {
   }
 }
 
-void Supervisor::Stop(const std::vector<std::string>& names, Duration grace) {
+void Supervisor::Stop(const std::vector<std::vector<std::string>>& stages, Duration grace) {
+  int signals_before = stop_signals_;
+  for (const std::vector<std::string>& names : stages) StopStage(names, grace, signals_before);
+}
+
+void Supervisor::StopStage(const std::vector<std::string>& names, Duration grace,
+                           int signals_before) {
   std::vector<Child*> stopping;
   for (Child& child : children_) {
     if (std::find(names.begin(), names.end(), child.name) == names.end()) continue;
     child.process->Signal(SIGTERM);
     stopping.push_back(&child);
   }
-  int signals_before = stop_signals_;
   TimePoint deadline = SystemClock::Get()->Now() + grace;
   bool killed = false;
   while (std::any_of(stopping.begin(), stopping.end(),

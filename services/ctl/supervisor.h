@@ -48,9 +48,10 @@ class Supervisor {
   // child that ended.
   Status WaitForEnd();
 
-  // Asks the children whose names are given to end (SIGTERM), and kills those that still run after
-  // `grace`, or as soon as another signal comes to us. Returns when all of them have ended.
-  void Stop(const std::vector<std::string>& names, Duration grace);
+  // Ends the children stage by stage: asks those of a stage (SIGTERM), and kills those that still
+  // run after `grace`. Another signal to us ends the patience with all of them. Returns when they
+  // have ended. Names that were never started are skipped.
+  void Stop(const std::vector<std::vector<std::string>>& stages, Duration grace);
 
   // REQUIRES: a child of this name was started.
   pid_t pid(std::string_view name) const { return Find(name).process->pid(); }
@@ -69,6 +70,7 @@ class Supervisor {
   Status Step(TimePoint deadline);
   void WaitForEvent(TimePoint deadline);
   Status TakeOutput(Child& child);
+  void StopStage(const std::vector<std::string>& names, Duration grace, int signals_before);
 
   int signal_fd_ = -1;
   int stop_signals_ = 0;

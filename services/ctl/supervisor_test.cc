@@ -54,7 +54,7 @@ TEST_F(SupervisorTest, ReadyChildrenAreKnownByAddressAndEndWhenAsked) {
   ASSERT_TRUE(supervisor_.WaitReady(Soon()).ok());
   EXPECT_EQ(supervisor_.addresses("a").grpc, "127.0.0.1:1");
   pid_t pid = supervisor_.pid("b");
-  supervisor_.Stop({"a", "b"}, std::chrono::seconds(60));
+  supervisor_.Stop({{"a"}, {"b", "never started"}}, std::chrono::seconds(60));
   EXPECT_EQ(kill(pid, 0), -1);
 }
 
@@ -92,14 +92,15 @@ TEST_F(SupervisorTest, ASignalToUsCancelsTheWait) {
 TEST_F(SupervisorTest, AChildThatDoesNotStopIsKilled) {
   StartDeafToSigterm("a");
   pid_t pid = supervisor_.pid("a");
-  supervisor_.Stop({"a"}, std::chrono::milliseconds(1));
+  supervisor_.Stop({{"a"}}, std::chrono::milliseconds(1));
   EXPECT_EQ(kill(pid, 0), -1);
 }
 
-TEST_F(SupervisorTest, ASecondSignalEndsThePatience) {
+TEST_F(SupervisorTest, ASecondSignalEndsThePatienceWithAllStages) {
   StartDeafToSigterm("a");
+  StartDeafToSigterm("b");
   raise(SIGINT);
-  supervisor_.Stop({"a"}, std::chrono::hours(24));
+  supervisor_.Stop({{"a"}, {"b"}}, std::chrono::hours(24));
 }
 
 }  // namespace

@@ -45,6 +45,7 @@ line of JSON with the addresses and the process ids; logs go to standard error.
 Every other flag goes to each program that has it. Unless you say otherwise:
   --ram-bytes 1GiB --kv-cache-bytes 512MiB --kv-offload write_through --kv-load load
   --allow-placement-override --threads (CPUs - 1) / workers, at least 1
+pagoda-router, pagoda-worker and pagoda-kvstore --help show their flags.
 
 example: pagoda up --model model.gguf --workers 2 --kv-cache-bytes 1GiB
 )";
@@ -76,8 +77,11 @@ StatusOr<FlagRules> AskPrograms(const std::string& folder) {
   FlagRules rules;
   rules.own = {{"workers", FlagKind::kValue}, {"start-timeout", FlagKind::kValue}};
   rules.only = {{"grpc-address", kRouterProgram}, {"http-address", kRouterProgram}};
-  // A config file belongs to one program: the others would refuse its keys.
-  rules.reserved = {"name", "router", "kvstore", "config"};
+  const std::string own = "is set by `pagoda up` itself";
+  rules.reserved = {{"name", own},
+                    {"router", own},
+                    {"kvstore", own},
+                    {"config", "belongs to one program, the others would refuse its keys"}};
   rules.defaults = {{"ram-bytes", "1GiB", ""},
                     {"kv-cache-bytes", "512MiB", ""},
                     {"kv-offload", "write_through", ""},
