@@ -75,6 +75,7 @@ bool Registrar::Register() {
   if (response.report_interval_ms() > 0) interval_ms_ = response.report_interval_ms();
   registered_ = true;
   Log(LogLevel::kInfo, "registered at router", {{"router", options_.router_address}});
+  options_.on_registered();
   return true;
 }
 

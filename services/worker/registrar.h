@@ -28,6 +28,8 @@ class Registrar {
     // Fills the load of a report; called every interval on the registrar's thread and must not
     // wait.
     std::function<void(v1::ReportRequest&)> fill_report;
+    // Called after each registration, on the registrar's thread.
+    std::function<void()> on_registered = [] {};
     // The interval when the router names none.
     Duration report_interval = std::chrono::milliseconds(250);
   };

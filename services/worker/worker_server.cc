@@ -1,0 +1,249 @@
+#include "services/worker/worker_server.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "common/base/logging.h"
+#include "common/base/metrics.h"
+#include "common/base/random.h"
+#include "common/base/version.h"
+#include "common/http/http_server.h"
+#include "common/http/service_endpoints.h"
+#include "common/model/gguf.h"
+#include "common/rpc/remote_block_store.h"
+#include "common/rpc/server.h"
+#include "common/text/gguf_text.h"
+#include "common/text/text_model.h"
+#include "services/worker/cpu_backend.h"
+#include "services/worker/engine.h"
+#include "services/worker/generate_service.h"
+#include "services/worker/model_identity.h"
+#include "services/worker/registrar.h"
+
+namespace pagoda::worker {
+namespace {
+
+// Longer answers are cut off at a shutdown; their clients see an error and ask again.
+constexpr Duration kDrainTimeout = std::chrono::seconds(5);
+
+StatusOr<std::string> ReadSecret(const std::string& path) {
+  if (path.empty()) return std::string();
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return absl::NotFoundError("--cluster-secret-file: cannot read " + path);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+class Server final : public WorkerServer {
+ public:
+  Server(const WorkerOptions& options, ReadyHandler on_ready)
+      : options_(options), on_ready_(std::move(on_ready)), instance_id_(RandomId()) {}
+
+  ~Server() override { Shutdown(); }
+
+  Status Start();
+  void Shutdown() override;
+
+ private:
+  Status LoadModel();
+  Status StartEngine();
+  Status StartListeners();
+  void StartRegistrars();
+  v1::RegisterRequest Registration() const;
+  void FillReport(v1::ReportRequest& report) const;
+  Status Readiness() const;
+  void OnRegistered();
+
+  const WorkerOptions options_;
+  const ReadyHandler on_ready_;
+  const uint64_t instance_id_;
+  std::once_flag announced_;
+  std::atomic<bool> ready_ = false;
+
+  Metrics metrics_;
+  ServedModel served_;
+  v1::GetModelInfoResponse info_;
+  // In the order in which each uses the ones before it; destroyed the other way round.
+  std::unique_ptr<CpuBackend> backend_;
+  std::unique_ptr<rpc::RemoteBlockStore> store_;
+  std::unique_ptr<KvTransfer> transfer_;
+  std::unique_ptr<EngineMetrics> engine_metrics_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<GenerateService> service_;
+  std::unique_ptr<rpc::Server> grpc_;
+  std::unique_ptr<http::HttpServer> http_;
+  std::vector<std::unique_ptr<Registrar>> registrars_;
+};
+
+Status Server::Start() {
+  if (options_.model.empty()) return absl::InvalidArgumentError("--model is required");
+  metrics_.AddProcessMetrics("worker", kVersion);
+  PAGODA_RETURN_IF_ERROR(Annotate(LoadModel(), options_.model));
+  PAGODA_RETURN_IF_ERROR(StartEngine());
+  PAGODA_RETURN_IF_ERROR(StartListeners());
+  if (options_.routers.empty()) {
+    OnRegistered();
+  } else {
+    StartRegistrars();
+  }
+  return absl::OkStatus();
+}
+
+Status Server::LoadModel() {
+  PAGODA_ASSIGN_OR_RETURN(model::GgufFile gguf, model::GgufFile::Open(options_.model));
+  PAGODA_ASSIGN_OR_RETURN(text::TokenizerSpec spec, text::ReadTokenizerSpec(gguf));
+  PAGODA_ASSIGN_OR_RETURN(auto text_model, text::TextModel::Make(spec));
+  PAGODA_ASSIGN_OR_RETURN(backend_, CpuBackend::Load(gguf, options_));
+
+  served_.space = MakeSpace(backend_->space_fields());
+  served_.weight_epoch = options_.weight_epoch;
+  PAGODA_ASSIGN_OR_RETURN(served_.cluster_secret, ReadSecret(options_.cluster_secret_file));
+  served_.stop_ids = text_model->stop_ids();
+
+  if (options_.served_model_names.empty()) {
+    info_.add_served_names(std::filesystem::path(options_.model).stem().string());
+  }
+  for (const std::string& name : options_.served_model_names) info_.add_served_names(name);
+  info_.set_max_model_len(backend_->max_model_len());
+  info_.set_vocabulary_size(backend_->config().vocabulary);
+  info_.set_text_digest(std::string(AsBytes(text_model->digest())));
+  info_.set_text_model(text_model->serialized());
+  info_.set_space(std::string(served_.space.view()));
+  return absl::OkStatus();
+}
+
+Status Server::StartEngine() {
+  if (!options_.kvstore.empty()) {
+    store_ = std::make_unique<rpc::RemoteBlockStore>(
+        rpc::RemoteBlockStore::Options{.address = options_.kvstore, .metrics = &metrics_});
+    KvTransfer::Options transfer{.load = options_.kv_load == "load",
+                                 .push = options_.kv_offload == "write_through",
+                                 .space = served_.space,
+                                 .weight_epoch = options_.weight_epoch,
+                                 .producer_instance = instance_id_,
+                                 .producer_build = kVersion,
+                                 .block_tokens = static_cast<uint32_t>(backend_->block_tokens())};
+    PAGODA_ASSIGN_OR_RETURN(transfer_, KvTransfer::Make(transfer, store_.get(), &backend_->pool(),
+                                                        &metrics_, SystemClock::Get()));
+  }
+  Engine::Options engine;
+  engine.vocabulary_size = static_cast<uint32_t>(backend_->config().vocabulary);
+  engine.max_model_len = backend_->max_model_len();
+  engine.num_blocks = backend_->num_blocks();
+  engine.scheduler.block_tokens = backend_->block_tokens();
+  engine.scheduler.max_num_batched_tokens = options_.max_num_batched_tokens;
+  engine.scheduler.max_num_seqs = options_.max_num_seqs;
+  engine.scheduler.enable_chunked_prefill = options_.enable_chunked_prefill;
+  engine.prefill_tokens_per_second = backend_->prefill_rate();
+  engine_metrics_ = std::make_unique<EngineMetrics>(&metrics_);
+  engine_ = std::make_unique<Engine>(engine, &backend_->runner(), &backend_->pool(),
+                                     transfer_.get(), engine_metrics_.get(), SystemClock::Get());
+  engine_->Start();
+  return absl::OkStatus();
+}
+
+Status Server::StartListeners() {
+  service_ = std::make_unique<GenerateService>(engine_.get(), served_, info_);
+  // Prompts of a whole context are small beside this; it is gRPC's own default.
+  constexpr int kMaxRequestBytes = 4 << 20;
+  PAGODA_ASSIGN_OR_RETURN(grpc_, rpc::Server::Start({.address = options_.grpc_address,
+                                                     .services = {service_.get()},
+                                                     .max_receive_bytes = kMaxRequestBytes}));
+  http::HttpRoutes routes;
+  http::AddServiceEndpoints(routes, {.ready = [this] { return Readiness(); },
+                                     .metrics = [this] { return metrics_.Render(); }});
+  PAGODA_ASSIGN_OR_RETURN(
+      http_, http::HttpServer::Start({.address = options_.http_address, .metrics = &metrics_},
+                                     std::move(routes)));
+  return absl::OkStatus();
+}
+
+void Server::StartRegistrars() {
+  for (const std::string& router : options_.routers) {
+    registrars_.push_back(std::make_unique<Registrar>(Registrar::Options{
+        .router_address = router,
+        .registration = Registration(),
+        .fill_report = [this](v1::ReportRequest& report) { FillReport(report); },
+        .on_registered = [this] { OnRegistered(); }}));
+  }
+}
+
+v1::RegisterRequest Server::Registration() const {
+  v1::RegisterRequest request;
+  request.set_name(options_.name);
+  request.set_instance_id(instance_id_);
+  request.set_grpc_address(grpc_->address());
+  request.set_http_address(http_->address());
+  request.set_pid(static_cast<uint64_t>(getpid()));
+  request.set_version(kVersion);
+  request.mutable_protocol()->set_min(kProtocolMin);
+  request.mutable_protocol()->set_max(kProtocolMax);
+  *request.mutable_space() = ToProto(backend_->space_fields());
+  request.set_weight_epoch(options_.weight_epoch);
+  v1::WorkerLimits& limits = *request.mutable_limits();
+  limits.set_max_model_len(backend_->max_model_len());
+  limits.set_max_num_seqs(options_.max_num_seqs);
+  limits.set_max_num_batched_tokens(options_.max_num_batched_tokens);
+  limits.set_total_blocks(backend_->num_blocks());
+  limits.set_block_bytes(backend_->pool().block_bytes());
+  limits.set_vocabulary_size(backend_->config().vocabulary);
+  request.set_text_digest(info_.text_digest());
+  *request.mutable_served_names() = info_.served_names();
+  return request;
+}
+
+void Server::FillReport(v1::ReportRequest& report) const {
+  const EngineStats stats = engine_->stats();
+  report.set_step_counter(stats.steps);
+  report.set_running(stats.running);
+  report.set_waiting(stats.waiting);
+  report.set_waiting_prefill_tokens(stats.pending_prefill_tokens);
+  report.set_free_blocks(stats.free_blocks);
+  report.set_total_blocks(stats.total_blocks);
+  report.set_prefill_tokens_per_second(stats.prefill_tokens_per_second);
+}
+
+Status Server::Readiness() const {
+  if (ready_) return absl::OkStatus();
+  return absl::UnavailableError("not registered at a router yet");
+}
+
+void Server::OnRegistered() {
+  std::call_once(announced_, [this] {
+    ready_ = true;
+    grpc_->SetReady(true);
+    on_ready_(grpc_->address(), http_->address());
+  });
+}
+
+void Server::Shutdown() {
+  if (grpc_ != nullptr) grpc_->SetReady(false);
+  ready_ = false;
+  registrars_.clear();
+  if (engine_ != nullptr) {
+    engine_->Drain();
+    engine_->WaitUntilIdle(SystemClock::Get()->Now() + kDrainTimeout);
+    engine_->Stop();
+  }
+  if (transfer_ != nullptr) transfer_->Stop();
+  // The engine has ended every request, so only the last messages are still on their way.
+  if (grpc_ != nullptr) grpc_->Shutdown(std::chrono::seconds(1));
+  if (http_ != nullptr) http_->Stop();
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<WorkerServer>> WorkerServer::Start(const WorkerOptions& options,
+                                                            ReadyHandler on_ready) {
+  auto server = std::make_unique<Server>(options, std::move(on_ready));
+  PAGODA_RETURN_IF_ERROR(server->Start());
+  return StatusOr<std::unique_ptr<WorkerServer>>(std::move(server));
+}
+
+}  // namespace pagoda::worker
