@@ -36,8 +36,8 @@ Status FromKernel(const kernels::KernelStatus& status) {
 StatusOr<int32_t> MaxModelLen(int wanted, int32_t context_length) {
   if (wanted == 0) return context_length;
   if (wanted <= context_length) return wanted;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--max-model-len: ", wanted, " is over the model's context of ", context_length));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--max-model-len: ", wanted, " is over the model's context of ", context_length));
 }
 
 }  // namespace
@@ -51,10 +51,10 @@ StatusOr<std::unique_ptr<CpuBackend>> CpuBackend::Load(const model::GgufFile& gg
   backend->team_ = std::make_unique<ThreadTeam>(Threads(options));
   PAGODA_RETURN_IF_ERROR(backend->LoadPool(options));
   PAGODA_RETURN_IF_ERROR(backend->LoadRunner(gguf, options));
-  PAGODA_ASSIGN_OR_RETURN(
-      Digest256 weights, WeightsDigestOf(gguf, backend->config_, backend->team_->size()));
-  backend->space_fields_ = MakeSpaceFields(backend->config_, weights,
-                                           backend->pool_->layout().spec, kernels::kNumericsF32);
+  PAGODA_ASSIGN_OR_RETURN(Digest256 weights,
+                          WeightsDigestOf(gguf, backend->config_, backend->team_->size()));
+  backend->space_fields_ = MakeSpaceFields(backend->config_, weights, backend->pool_->layout().spec,
+                                           kernels::kNumericsF32);
   return backend;
 }
 
@@ -83,8 +83,7 @@ Status CpuBackend::LoadRunner(const model::GgufFile& gguf, const WorkerOptions& 
   PAGODA_ASSIGN_OR_RETURN(weights_, ModelWeights::Load(gguf, config_, *team_));
   StepLimits limits{.max_num_batched_tokens = options.max_num_batched_tokens,
                     .max_num_seqs = options.max_num_seqs,
-                    .max_blocks_per_seq =
-                        (max_model_len_ + block_tokens() - 1) / block_tokens()};
+                    .max_blocks_per_seq = (max_model_len_ + block_tokens() - 1) / block_tokens()};
   PAGODA_ASSIGN_OR_RETURN(runner_, CpuModelRunner::Create({.config = config_,
                                                            .weights = &weights_,
                                                            .ops = ops,

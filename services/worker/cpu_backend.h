@@ -1,5 +1,5 @@
-// A model on the CPU, ready to run: file, weights, KV pool, threads and runner, built from the options
-// and checked once.
+// A model on the CPU, ready to run: file, weights, KV pool, threads and runner, built from the
+// options and checked once.
 //
 // Concurrency: immutable after Load but for what runner() and pool() say of themselves.
 #ifndef PAGODA_SERVICES_WORKER_CPU_BACKEND_H_
@@ -24,8 +24,8 @@ namespace pagoda::worker {
 
 class CpuBackend {
  public:
-  // Packs the weights, maps the pool, and runs the self-test (self_test.h). Errors name the flag, the
-  // tensor or the instruction set.
+  // Packs the weights, maps the pool, and runs the self-test (self_test.h). Errors name the flag,
+  // the tensor or the instruction set.
   static StatusOr<std::unique_ptr<CpuBackend>> Load(const model::GgufFile& gguf,
                                                     const WorkerOptions& options);
 

@@ -9,7 +9,8 @@
 namespace pagoda::worker {
 namespace {
 
-// Tokens [first, first + count) of the test prompt as the only slice of a step; the last row samples.
+// Tokens [first, first + count) of the test prompt as the only slice of a step; the last row
+// samples.
 void PlanPiece(StepPlan& plan, int32_t first, int32_t count, int32_t num_blocks,
                int32_t vocabulary) {
   plan.num_rows = count;
@@ -59,7 +60,8 @@ StatusOr<double> RunSelfTest(CpuModelRunner& runner, const StepLimits& limits, i
   }
   if (std::memcmp(whole.data(), runner.logits(0).data(), whole.size() * sizeof(float)) != 0) {
     return absl::InternalError(
-        "self-test: the same prompt gave other logits when it was cut in two; this machine or build "
+        "self-test: the same prompt gave other logits when it was cut in two; this machine or "
+        "build "
         "breaks the exactness contract");
   }
   return tokens / seconds;

@@ -166,11 +166,11 @@ Status Server::StartListeners() {
 
 void Server::StartRegistrars() {
   for (const std::string& router : options_.routers) {
-    registrars_.push_back(std::make_unique<Registrar>(Registrar::Options{
-        .router_address = router,
-        .registration = Registration(),
-        .fill_report = [this](v1::ReportRequest& report) { FillReport(report); },
-        .on_registered = [this] { OnRegistered(); }}));
+    registrars_.push_back(std::make_unique<Registrar>(
+        Registrar::Options{.router_address = router,
+                           .registration = Registration(),
+                           .fill_report = [this](v1::ReportRequest& report) { FillReport(report); },
+                           .on_registered = [this] { OnRegistered(); }}));
   }
 }
 
