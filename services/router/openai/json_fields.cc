@@ -1,0 +1,120 @@
+#include "services/router/openai/json_fields.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "services/router/field_error.h"
+
+namespace pagoda::router::openai {
+namespace {
+
+using nlohmann::json;
+
+// The deepest nesting of brackets outside strings; what is not JSON is found by the parser.
+int Depth(std::string_view text) {
+  int depth = 0, deepest = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      deepest = std::max(deepest, ++depth);
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+  return deepest;
+}
+
+}  // namespace
+
+StatusOr<json> ParseJsonObject(std::string_view body) {
+  if (int depth = Depth(body); depth > kMaxJsonDepth) {
+    return absl::InvalidArgumentError("the body nests " + std::to_string(depth) +
+                                      " levels deep; the limit is " +
+                                      std::to_string(kMaxJsonDepth));
+  }
+  try {
+    json value = json::parse(body.begin(), body.end());
+    if (!value.is_object()) {
+      return absl::InvalidArgumentError("the body is " + TypeOf(value) + ", not a JSON object");
+    }
+    return value;
+  } catch (const json::parse_error& error) {
+    return absl::InvalidArgumentError("the body is not valid JSON (or not UTF-8) at byte " +
+                                      std::to_string(error.byte));
+  } catch (const json::exception&) {
+    return absl::InvalidArgumentError("the body holds a number that is out of range");
+  }
+}
+
+std::string TypeOf(const json& value) {
+  switch (value.type()) {
+    case json::value_t::null:
+      return "null";
+    case json::value_t::object:
+      return "an object";
+    case json::value_t::array:
+      return "an array";
+    case json::value_t::string:
+      return "a string";
+    case json::value_t::boolean:
+      return "a boolean";
+    default:
+      return "a number";
+  }
+}
+
+const json* JsonFields::Find(std::string_view name) const {
+  auto found = object_.find(name);
+  if (found == object_.end() || found->is_null()) return nullptr;
+  return &*found;
+}
+
+Status JsonFields::WrongType(std::string_view name, const json& value,
+                             std::string_view wanted) const {
+  std::string shown = value.is_number() || value.is_boolean() ? value.dump() : TypeOf(value);
+  return InvalidField(Path(name), shown + " is not " + std::string(wanted));
+}
+
+StatusOr<std::optional<bool>> JsonFields::Bool(std::string_view name) const {
+  const json* value = Find(name);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_boolean()) return WrongType(name, *value, "true or false");
+  return value->get<bool>();
+}
+
+StatusOr<std::optional<std::string>> JsonFields::String(std::string_view name) const {
+  const json* value = Find(name);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_string()) return WrongType(name, *value, "a string");
+  return value->get<std::string>();
+}
+
+StatusOr<std::optional<double>> JsonFields::Number(std::string_view name) const {
+  const json* value = Find(name);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_number()) return WrongType(name, *value, "a number");
+  return value->get<double>();
+}
+
+StatusOr<std::optional<int64_t>> JsonFields::Int(std::string_view name, int64_t min,
+                                                 int64_t max) const {
+  const json* value = Find(name);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_number_integer()) return WrongType(name, *value, "a whole number");
+  bool too_large = value->is_number_unsigned() && value->get<uint64_t>() > INT64_MAX;
+  int64_t number = too_large ? INT64_MAX : value->get<int64_t>();
+  if (too_large || number < min || number > max) {
+    return InvalidField(Path(name), value->dump() + " is not between " + std::to_string(min) +
+                                        " and " + std::to_string(max));
+  }
+  return number;
+}
+
+}  // namespace pagoda::router::openai
