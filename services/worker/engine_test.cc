@@ -192,13 +192,11 @@ TEST(EngineTest, ManyConcurrentRequestsOnTwoWorkersGetTheTokensOfALoneRun) {
     running.emplace_back(request, workers[i % 2].Submit(request).second);
   }
   uint32_t local = 0;
-  uint32_t ram = 0;
   for (auto& [request, client] : running) {
     GenerationUsage usage = client->Wait().usage;
     EXPECT_EQ(client->tokens(), Alone(request));
     EXPECT_EQ(usage.computed + usage.local + usage.ram + usage.disk, usage.prompt_tokens);
     local += usage.local;
-    ram += usage.ram;
   }
   EXPECT_GT(local, 0u);
   double preempted = 0;
