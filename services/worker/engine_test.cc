@@ -230,6 +230,19 @@ TEST(EngineTest, ACancelledRequestEndsAndLeavesNoBlockHeld) {
   EXPECT_EQ(worker.engine->stats().running, 0);
 }
 
+// R1
+TEST(EngineTest, FreedBlocksArePoisoned) {
+  Worker worker(SmallEngine());
+  GenerationRequest request = Request(Tokens(100), 2);
+  request.cache.scope = CacheScope::None();
+  auto [id, client] = worker.Submit(request);
+  worker.StepUntil([&, c = client] { return c->result().has_value(); });
+  worker.engine->RunOnce(TimePoint{});
+  for (int block = 0; block < 64; ++block) {
+    for (std::byte byte : worker.model.Bytes(BlockId{block})) ASSERT_EQ(byte, std::byte{0xFF});
+  }
+}
+
 TEST(EngineTest, ARequestEndsWhenItsDeadlinePasses) {
   ManualClock clock;
   Worker worker(SmallEngine(), nullptr, &clock);

@@ -13,6 +13,12 @@ void InsertInOrder(std::vector<Sequence*>& queue, Sequence* sequence) {
   queue.insert(std::upper_bound(queue.begin(), queue.end(), sequence, BeforePointer), sequence);
 }
 
+// After a preemption its blocks are in this pool, or are computed again.
+bool WouldLoad(const Sequence& sequence, size_t block) {
+  const std::vector<bool>& held = sequence.lookup.held;
+  return sequence.num_preemptions == 0 && block < held.size() && held[block];
+}
+
 bool IsDecode(const Sequence& sequence) {
   return sequence.num_tokens() - sequence.table.frontier() == 1;
 }
@@ -38,41 +44,46 @@ const Scheduler::Step& Scheduler::Schedule(TimePoint now) {
   step_.loads.clear();
   step_.num_rows = 0;
   step_.num_preempted = 0;
+  now_ = now;
   planned_keys_.clear();
+  loading_keys_.clear();
   budget_ = options_.max_num_batched_tokens;
-  for (Sequence* sequence : running_) MatchAtFrontier(*sequence);
+  for (Sequence* sequence : running_) {
+    MatchAtFrontier(*sequence);
+    NoteLoading(*sequence);
+  }
   if (options_.enable_chunked_prefill) {
-    PlanDecodes(now);
-    Admit(now);
-    PlanPrefills(now);
+    PlanDecodes();
+    Admit();
+    PlanPrefills();
   } else {
-    Admit(now);
-    PlanPrefills(now);
-    PlanDecodes(now);
+    Admit();
+    PlanPrefills();
+    PlanDecodes();
   }
   step_.num_rows = options_.max_num_batched_tokens - budget_;
   return step_;
 }
 
-void Scheduler::PlanDecodes(TimePoint now) {
+void Scheduler::PlanDecodes() {
   // By index: planning may preempt, which shortens the vector at its end.
   for (size_t i = 0; i < running_.size() && budget_ > 0; ++i) {
-    if (IsDecode(*running_[i])) PlanChunk(*running_[i], now);
+    if (IsDecode(*running_[i])) PlanChunk(*running_[i]);
   }
 }
 
-void Scheduler::PlanPrefills(TimePoint now) {
+void Scheduler::PlanPrefills() {
   for (size_t i = 0; i < running_.size() && budget_ > 0; ++i) {
-    if (!IsDecode(*running_[i])) PlanChunk(*running_[i], now);
+    if (!IsDecode(*running_[i])) PlanChunk(*running_[i]);
   }
 }
 
-void Scheduler::Admit(TimePoint now) {
+void Scheduler::Admit() {
   if (step_.num_preempted > 0) return;  // there is no room
   for (size_t i = 0; i < waiting_.size();) {
     if (static_cast<int32_t>(running_.size()) >= options_.max_num_seqs) return;
     Sequence& sequence = *waiting_[i];
-    if (sequence.lookup.pending && now < sequence.lookup.deadline) {
+    if (sequence.lookup.pending && now_ < sequence.lookup.deadline) {
       ++i;
       continue;
     }
@@ -85,7 +96,7 @@ void Scheduler::Admit(TimePoint now) {
     StartLoad(sequence);
     // One token is left (a short prompt, or all else was cached): a decode, whose turn was before.
     bool late_decode = options_.enable_chunked_prefill && IsDecode(sequence);
-    if (late_decode && budget_ > 0) PlanChunk(sequence, now);
+    if (late_decode && budget_ > 0) PlanChunk(sequence);
   }
 }
 
@@ -108,12 +119,11 @@ bool Scheduler::Fits(const Sequence& sequence) const {
 }
 
 void Scheduler::StartLoad(Sequence& sequence) {
-  if (sequence.num_preemptions > 0) return;  // its blocks are in this pool, or are computed again
   LoadOrder order{.sequence = &sequence};
   int32_t cap =
       static_cast<int32_t>(std::min(sequence.lookup.held.size(), sequence.matchable().size()));
   for (int32_t i = sequence.table.frontier_block(); i < cap; ++i) {
-    if (!sequence.lookup.held[i]) continue;
+    if (!WouldLoad(sequence, i) || loading_keys_.contains(sequence.refs()[i].key)) continue;
     if (loads_.num_blocks() + static_cast<int32_t>(order.entries.size()) >=
         options_.max_loading_blocks) {
       break;
@@ -128,24 +138,36 @@ void Scheduler::StartLoad(Sequence& sequence) {
   sequence.load = order.id;
   sequence.load_deadline = TimePoint::max();  // whoever starts the transfer knows better
   step_.loads.push_back(std::move(order));
+  NoteLoading(sequence);
+}
+
+void Scheduler::NoteLoading(const Sequence& sequence) {
+  if (!sequence.load || now_ >= sequence.load_deadline) return;
+  for (int32_t i = 0; i < sequence.table.size(); ++i) {
+    if (sequence.table.at(i).state != BlockState::kLoading) continue;
+    loading_keys_.insert(sequence.refs()[i].key);
+  }
 }
 
 // Whether the frontier's block is this sequence's to compute now.
-bool Scheduler::MayCompute(Sequence& sequence, TimePoint now) {
+bool Scheduler::MayCompute(Sequence& sequence) {
   if (sequence.paused) return false;
   const BlockTable& table = sequence.table;
   if (table.at(table.frontier_block()).state == BlockState::kLoading) {
-    if (now < sequence.load_deadline) return false;
+    if (now_ < sequence.load_deadline) return false;
     AbandonLoad(sequence);
   }
   auto refs = sequence.refs();
   size_t block = table.frontier_block();
-  bool at_border = table.frontier() % table.block_tokens() == 0;
-  return !(at_border && block < refs.size() && planned_keys_.contains(refs[block].key));
+  if (table.frontier() % table.block_tokens() != 0 || block >= refs.size()) return true;
+  const BlockKey& key = refs[block].key;
+  if (planned_keys_.contains(key)) return false;
+  // It waits for another's load of what it would have loaded itself.
+  return !(WouldLoad(sequence, block) && loading_keys_.contains(key));
 }
 
-void Scheduler::PlanChunk(Sequence& sequence, TimePoint now) {
-  if (!MayCompute(sequence, now)) return;
+void Scheduler::PlanChunk(Sequence& sequence) {
+  if (!MayCompute(sequence)) return;
   int32_t start = sequence.table.frontier();
   int32_t end = sequence.table.ChunkLimit(sequence.num_tokens());
   if (!options_.enable_chunked_prefill && end - start > budget_) return;
@@ -289,10 +311,14 @@ void Scheduler::OnBlockLoaded(LoadId load, int32_t entry, bool ok, BlockSource s
 TimePoint Scheduler::NextDeadline() const {
   TimePoint next = TimePoint::max();
   for (const Sequence* sequence : waiting_) {
-    if (sequence->lookup.pending) next = std::min(next, sequence->lookup.deadline);
+    if (sequence->lookup.pending && sequence->lookup.deadline > now_) {
+      next = std::min(next, sequence->lookup.deadline);
+    }
   }
   for (const Sequence* sequence : running_) {
-    if (sequence->load) next = std::min(next, sequence->load_deadline);
+    if (sequence->load && sequence->load_deadline > now_) {
+      next = std::min(next, sequence->load_deadline);
+    }
   }
   return next;
 }

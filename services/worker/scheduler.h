@@ -1,27 +1,22 @@
 // Decides what the next step computes: continuous batching over a fixed pool of blocks.
 //
 // Rules
-//   Order       higher priority first, then the older. Decodes go before prefill chunks; without
-//               chunked prefill whole prompts go first, alone if need be.
-//   Compute     goes on at a sequence's frontier; a chunk ends before the next READY or LOADING
-//   block
-//               (block_table.h). A sequence whose frontier lies in a LOADING block waits until its
-//               load_deadline, then gives the load up. A failed or late load only means compute.
-//   Sharing     at a block border the prefix index is asked first. When another sequence of this
-//   step
-//               computes the same block, this one waits for it; nothing is remembered between
-//               steps, so if the other is cancelled or preempted, this one takes over at the last
-//               published block.
-//   Admission   strictly in order (only who waits for the store's answer is overtaken), when the
-//   blocks
-//               for its tokens and the next kSlackBlocks fit beside what running sequences still
-//               need for theirs. After a preemption, the running ones' next kSlackBlocks count as
-//               well: a resume is paid for by that much progress of everyone, so nobody plays
-//               ping-pong.
-//   Preemption  when a sequence needs a block and none is left, the last in order loses all of its
-//   blocks
-//               and starts again (most of them are usually still found by key). The last one
-//               itself just waits.
+//   Order      higher priority first, then the older. Decodes go before prefill chunks; without
+//              chunked prefill whole prompts go first, alone if need be.
+//   Compute    goes on at a sequence's frontier; a chunk ends before the next READY or LOADING
+//              block (block_table.h). A sequence whose frontier lies in a LOADING block waits until
+//              its load_deadline, then gives the load up: a failed or late load only means compute.
+//   Sharing    at a block border the prefix index is asked first. When another sequence computes
+//              the same block in this step, or has LOADING what this one would load, this one
+//              waits. Nothing is remembered between steps: if the other is cancelled, preempted or
+//              gets nothing, this one takes over at the last published block.
+//   Admission  strictly in order (only who waits for the store's answer is overtaken), when the
+//              blocks for its tokens and the next kSlackBlocks fit beside what running sequences
+//              still need for theirs. After a preemption the running ones' next kSlackBlocks count
+//              as well: a resume is paid for by that much progress of everyone (no ping-pong).
+//   Preemption when a sequence needs a block and none is left, the last in order loses all of its
+//              blocks and starts again (most are usually still found by key). The last one itself
+//              just waits.
 // It launches nothing, knows no store, and sees token values only through keys.
 //
 // Concurrency: the engine thread only.
@@ -107,7 +102,7 @@ class Scheduler {
   const std::vector<Sequence*>& running() const { return running_; }
   const std::vector<Sequence*>& waiting() const { return waiting_; }
 
-  // The earliest time at which a waiting sequence goes on without an event.
+  // The earliest time after the last Schedule at which a sequence goes on without an event.
   TimePoint NextDeadline() const;
 
   // Checks references, states and queues of every sequence against the block manager. Error:
@@ -115,13 +110,14 @@ class Scheduler {
   Status CheckIntegrity() const;
 
  private:
-  void PlanDecodes(TimePoint now);
-  void PlanPrefills(TimePoint now);
-  void Admit(TimePoint now);
+  void PlanDecodes();
+  void PlanPrefills();
+  void Admit();
   bool Fits(const Sequence& sequence) const;
   void StartLoad(Sequence& sequence);
-  void PlanChunk(Sequence& sequence, TimePoint now);
-  bool MayCompute(Sequence& sequence, TimePoint now);
+  void NoteLoading(const Sequence& sequence);
+  void PlanChunk(Sequence& sequence);
+  bool MayCompute(Sequence& sequence);
   int32_t HoldBlocks(Sequence& sequence, int32_t start, int32_t end);
   bool HoldBlock(Sequence& sequence, int32_t index);
   void MatchAtFrontier(Sequence& sequence);
@@ -138,8 +134,10 @@ class Scheduler {
   std::vector<Sequence*> running_;
   std::vector<Sequence*> waiting_;
   Step step_;
+  TimePoint now_;                               // of this step
   int32_t budget_ = 0;                          // rows left in this step
   absl::flat_hash_set<BlockKey> planned_keys_;  // blocks that this step computes, whole or in part
+  absl::flat_hash_set<BlockKey> loading_keys_;  // blocks that loads may still bring
   std::vector<Completed> completed_;
   std::vector<LoadId> abandoned_;
   std::vector<Sequence*> completed_prompts_;

@@ -171,6 +171,7 @@ class RandomSchedule {
     ASSERT_LE(step.num_rows, options_.max_num_batched_tokens);
     ASSERT_LE(static_cast<int>(step.chunks.size()), options_.max_num_seqs);
     ASSERT_NO_FATAL_FAILURE(CheckChunks(step));
+    ASSERT_TRUE(!step.chunks.empty() || step.num_preempted > 0 || WaitsForAnEvent());
     if (step.chunks.empty()) return;
     BuildStepPlan(step, plan_);
     ASSERT_TRUE(model_.Launch(plan_).ok());
@@ -189,6 +190,14 @@ class RandomSchedule {
       }
     }
     ASSERT_TRUE(scheduler_.CheckIntegrity().ok()) << scheduler_.CheckIntegrity();
+  }
+
+  // Otherwise an engine that sleeps after an empty step would sleep for ever.
+  bool WaitsForAnEvent() {
+    return live_.empty() || !loads_.empty() ||
+           std::any_of(live_.begin(), live_.end(), [](const auto& live) {
+             return live.second->paused || live.second->lookup.pending;
+           });
   }
 
   // What is valid is never computed into.

@@ -205,6 +205,19 @@ TEST_F(SchedulerTest, APreemptedRequestResumesOnlyWhenItsNextFourBlocksFit) {
   EXPECT_EQ(preempted_, 1);
 }
 
+TEST_F(SchedulerTest, AResumeLeavesTheOthersTheirNextFourBlocksAndANewRequestNeedNot) {
+  Make(20);
+  Add(1, Request(Tokens(39), 60));
+  Step();                                                    // holds 10 of 20
+  Sequence* resumed = Add(2, Request(Tokens(15, 100), 30));  // 8 blocks with its next four
+  resumed->num_preemptions = 1;
+  Step();
+  EXPECT_THAT(Ids(scheduler_->waiting()), ElementsAre(2));
+  resumed->num_preemptions = 0;
+  Step();
+  EXPECT_THAT(Ids(scheduler_->running()), ElementsAre(1, 2));
+}
+
 TEST_F(SchedulerTest, TheYoungestWaitsForABlockInsteadOfLosingItsOwn) {
   Make(6);
   Add(1, Request(Tokens(7), 4));
@@ -274,6 +287,34 @@ TEST_F(SchedulerTest, LoadedBlocksAreUsedAndOnlyTheRestIsComputed) {
   EXPECT_THAT(completed_, IsEmpty()) << "what came from the store does not go back";
 }
 
+TEST_F(SchedulerTest, TwoEqualPromptsInFlightAreLoadedOnce) {
+  Make(100);
+  Add(1, Request(Tokens(14), 2), {true, true, true});
+  Sequence* second = Add(2, Request(Tokens(14), 2), {true, true, true});
+  EXPECT_THAT(Step(), IsEmpty());
+  ASSERT_EQ(loads_.size(), 1u);
+  LoadId load = loads_[0].id;
+  for (int i = 0; i < 3; ++i) scheduler_->OnBlockLoaded(load, i, true, BlockSource::kRam);
+  EXPECT_THAT(Step(), ElementsAre(Rows(1, 12, 2), Rows(2, 12, 2)));
+  EXPECT_EQ(second->usage().local, 12u);
+}
+
+TEST_F(SchedulerTest, WhoWaitsForAnothersLoadComputesWhenThatFailsIsLateOrIsCancelled) {
+  for (const char* how : {"failed", "late", "cancelled"}) {
+    SCOPED_TRACE(how);
+    Make(100);
+    Sequence* first = Add(1, Request(Tokens(14), 2), {true});
+    Add(2, Request(Tokens(14), 2), {true});
+    EXPECT_THAT(Step(), IsEmpty());
+    ASSERT_EQ(loads_.size(), 1u);
+    first->load_deadline = At(10);
+    if (how[0] == 'f') scheduler_->OnBlockLoaded(loads_[0].id, 0, false, BlockSource::kRam);
+    if (how[0] == 'c') Remove(1);
+    EXPECT_EQ(Step(At(10)).size(), 1u) << "one of them computes";
+    live_.clear();
+  }
+}
+
 TEST_F(SchedulerTest, ASequenceWaitsForALoadUntilItsDeadlineAndThenComputes) {
   Make(100);
   Sequence* sequence = Add(1, Request(Tokens(14), 2), {true, true});
@@ -334,6 +375,21 @@ TEST_F(SchedulerTest, WhoWaitsForTheStoresAnswerIsOvertakenAndThenStartsWithoutI
   EXPECT_THAT(Step(At(0)), ElementsAre(Rows(2, 0, 6)));
   EXPECT_EQ(scheduler_->NextDeadline(), At(50));
   EXPECT_THAT(Step(At(50)), ElementsAre(Rows(2, 6, 1), Rows(1, 0, 6)));
+  EXPECT_EQ(scheduler_->NextDeadline(), TimePoint::max());
+}
+
+// An engine that slept until a time that has passed would not sleep at all.
+TEST_F(SchedulerTest, ADeadlineThatHasPassedIsNotTheNextOne) {
+  Make(100, {.max_num_seqs = 1});
+  Sequence* loading = Add(1, Request(Tokens(14), 2), {true, true});
+  Step(At(0));
+  loading->load_deadline = At(10);
+  loading->paused = true;
+  Add(2, Request(Tokens(6, 100), 3))->lookup = {.pending = true, .deadline = At(12), .held = {}};
+  Step(At(10));
+  EXPECT_EQ(scheduler_->NextDeadline(), At(12));
+  Step(At(12));
+  EXPECT_EQ(scheduler_->NextDeadline(), TimePoint::max());
 }
 
 TEST_F(SchedulerTest, LoadsTakeNoMoreBlocksThanTheirShare) {
