@@ -5,6 +5,7 @@
 
 #include "common/base/bytes.h"
 #include "common/base/logging.h"
+#include "common/base/memory_limit.h"
 #include "common/base/metrics.h"
 #include "common/base/mutex.h"
 #include "common/base/random.h"
@@ -21,6 +22,27 @@ namespace {
 
 // A client's streams on its bulk connection; more wait at the client.
 constexpr int kMaxConcurrentStreams = 16;
+
+// What the store may come to take: the slab, its index, and received messages of one connection.
+// Above nine tenths of what the process may use, the kernel would end it under load rather than
+// refuse it now.
+Status CheckMemory(uint64_t ram_bytes) {
+  uint64_t index = ram_bytes / RamTier::kMinBytesPerBlock * RamTier::kIndexBytesPerBlock;
+  uint64_t messages = uint64_t{kMaxConcurrentStreams} * StreamLimits{}.put_credit_bytes;
+  uint64_t usable = UsableMemoryBytes();
+  Log(LogLevel::kInfo, "memory",
+      {{"slab", FormatBytes(ram_bytes)},
+       {"index_at_most", FormatBytes(index)},
+       {"messages", FormatBytes(messages)},
+       {"usable", FormatBytes(usable)}});
+  if (ram_bytes <= usable && ram_bytes + index + messages <= usable / 10 * 9) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(FormatBytes(ram_bytes) + " with its index (" +
+                                      FormatBytes(index) + ") and messages (" +
+                                      FormatBytes(messages) + ") is over 90 % of the " +
+                                      FormatBytes(usable) + " that this process may use");
+}
 
 }  // namespace
 
@@ -48,6 +70,7 @@ struct KvStoreServer::Parts {
 StatusOr<std::unique_ptr<KvStoreServer>> KvStoreServer::Start(const Options& options) {
   auto parts = std::make_unique<Parts>();
   parts->metrics.AddProcessMetrics("kvstore", kVersion);
+  PAGODA_RETURN_IF_ERROR(Annotate(CheckMemory(options.ram_bytes), "ram_bytes"));
   auto tier =
       RamTier::Create({.bytes = options.ram_bytes, .policy = nullptr, .metrics = &parts->metrics});
   if (!tier.ok()) return Annotate(tier.status(), "ram_bytes");

@@ -24,7 +24,8 @@ class KvStoreServer {
   };
 
   // Serving and ready when it returns. Errors: INVALID_ARGUMENT naming the option,
-  // RESOURCE_EXHAUSTED (memory), UNAVAILABLE (an address cannot be bound).
+  // RESOURCE_EXHAUSTED (over 90 % of the memory that the process may use), UNAVAILABLE (an address
+  // cannot be bound).
   static StatusOr<std::unique_ptr<KvStoreServer>> Start(const Options& options);
   ~KvStoreServer();  // Shutdown without grace
 

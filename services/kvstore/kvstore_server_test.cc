@@ -152,6 +152,12 @@ TEST(KvStoreServer, RefusesAnAddressInUseAndImpossibleMemoryByName) {
   options.grpc_address = "127.0.0.1:0";
   options.ram_bytes = 0;
   EXPECT_EQ(KvStoreServer::Start(options).status().code(), absl::StatusCode::kInvalidArgument);
+  for (uint64_t bytes : {uint64_t{1} << 45, UINT64_MAX}) {
+    options.ram_bytes = bytes;
+    auto too_large = KvStoreServer::Start(options);
+    EXPECT_EQ(too_large.status().code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_NE(too_large.status().message().find("ram_bytes"), std::string::npos);
+  }
 }
 
 TEST(RemoteBlockStore, WithoutAServerEveryCallFailsAtOnce) {
