@@ -77,6 +77,7 @@ void GetStream::Advance() {
   {
     MutexLock lock(mutex_);
     if (cancel_.stop_requested()) return End(absl::CancelledError("cancelled"));
+    room_came_ = false;
     if (next_ == refs_.size()) return End(absl::OkStatus());
     ref = refs_[next_];
   }
@@ -84,12 +85,20 @@ void GetStream::Advance() {
 }
 
 void GetStream::Fetched(GetResult result, std::string header) {
-  MutexLock lock(mutex_);
-  if (cancel_.stop_requested()) return End(absl::CancelledError("cancelled"));
-  if (result.outcome == GetOutcome::kRefused) {
-    state_ = State::kWaitingForRoom;
-    return;
+  bool refused = result.outcome == GetOutcome::kRefused;
+  {
+    MutexLock lock(mutex_);
+    if (cancel_.stop_requested()) return End(absl::CancelledError("cancelled"));
+    // The wake-up may have come between the refusal and here.
+    bool again = std::exchange(room_came_, false);
+    if (refused && !again) state_ = State::kWaitingForRoom;
+    if (!refused) return Write(std::move(result), std::move(header));
+    if (!again) return;
   }
+  Advance();
+}
+
+void GetStream::Write(GetResult result, std::string header) {
   context_.metrics.CountGet(result.outcome);
   if (result.outcome == GetOutcome::kFailed) return End(result.status);
   v1::GetResponse head;
@@ -126,6 +135,7 @@ void GetStream::Tick(TimePoint now) {
       cancel_.request_stop();
       return call_->TryCancel();
     }
+    if (state_ == State::kFetching) room_came_ = true;
     if (state_ != State::kWaitingForRoom) return;
     state_ = State::kFetching;
   }

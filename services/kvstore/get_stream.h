@@ -49,6 +49,7 @@ class GetStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, publi
   // Fetches the next block, or ends the call. REQUIRES: kFetching.
   void Advance();
   void Fetched(GetResult result, std::string header);
+  void Write(GetResult result, std::string header) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(const Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   StreamContext& context_;
@@ -61,7 +62,8 @@ class GetStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, publi
 
   Mutex mutex_;
   State state_ ABSL_GUARDED_BY(mutex_) = State::kFetching;
-  bool done_ ABSL_GUARDED_BY(mutex_) = false;  // call_ is gone
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;       // call_ is gone
+  bool room_came_ ABSL_GUARDED_BY(mutex_) = false;  // while fetching
   size_t next_ ABSL_GUARDED_BY(mutex_) = 0;
   TimePoint progress_ ABSL_GUARDED_BY(mutex_);
   grpc::ByteBuffer message_ ABSL_GUARDED_BY(mutex_);

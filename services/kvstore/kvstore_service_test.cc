@@ -3,9 +3,11 @@
 #include "services/kvstore/kvstore_service.h"
 
 #include <algorithm>
+#include <future>
 #include <memory>
 #include <thread>
 
+#include "common/base/random.h"
 #include "common/kv/testing/test_blocks.h"
 #include "common/rpc/block_wire.h"
 #include "common/rpc/channel.h"
@@ -335,6 +337,59 @@ TEST_F(KvStoreServiceTest, StreamsOfOneConnectionShareItsBytesInFlightAndAllFini
     });
   }
   for (std::thread& reader : readers) reader.join();
+}
+
+TEST_F(KvStoreServiceTest, R50CallsCancelledAtAnyPointLeaveNoPinAndNoPromise) {
+  TearDown();
+  StartWith({.inflight_bytes = 500'000}, 4 << 20);  // half of the blocks in play
+  uint64_t seed = RandomId();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::vector<std::vector<PutBlock>> chains;
+  for (uint64_t c = 0; c < 10; ++c) chains.push_back(MakeChain(seed + c, 8, 100'000));
+  auto client = std::make_unique<rpc::RemoteBlockStore>(
+      rpc::RemoteBlockStore::Options{.address = server_->address()});
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 3; ++t) {
+    threads.emplace_back([&, state = seed + 1000 * t]() mutable {
+      auto next = [&] {
+        return (state = state * 6364136223846793005u + 1442695040888963407u) >> 33;
+      };
+      for (int round = 0; round < 60; ++round) {
+        const auto& chain = chains[next() % chains.size()];
+        std::stop_source cancel;
+        CallContext context;
+        context.cancel = cancel.get_token();
+        size_t cancel_at = next() % 12;  // of 8 blocks: a third of the calls run to their end
+        if (next() % 2 == 0) {
+          std::promise<void> answered;
+          client->Put(context, chain, [&](std::vector<PutResult>) { answered.set_value(); });
+          for (size_t i = 0; i < cancel_at * 4; ++i) std::this_thread::yield();
+          cancel.request_stop();
+          answered.get_future().wait();
+        } else {
+          auto check = [&](size_t index, const RecordHeader&) {
+            if (index == cancel_at) cancel.request_stop();
+            return absl::OkStatus();
+          };
+          auto sink = testing::GetAndWait(*client, RefsOf(chain),
+                                          testing::RecordingSink::Mode::kLend, context, check);
+          ASSERT_TRUE(sink->EachDoneOnce());
+          for (size_t i = 0; i < chain.size(); ++i) {
+            if (sink->result(i).outcome != GetOutcome::kFound) continue;
+            ASSERT_EQ(sink->bytes(i), chain[i].payload.bytes());
+          }
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  client = nullptr;
+  EXPECT_TRUE(Becomes([&] {
+    StoreStats stats = *tier_->Stats();
+    uint64_t owned = 0;
+    for (const OwnerStats& owner : stats.owners) owned += owner.bytes;
+    return budgets_->taken() == 0 && owned == stats.tiers[0].bytes_used;
+  }));
 }
 
 TEST(InflightBytes, BoundsWhatIsTakenAndTellsWhoWaits) {

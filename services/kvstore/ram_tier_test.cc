@@ -88,6 +88,7 @@ TEST(RamTier, ABlockThatIsReadOnIsNotEvictedAndItsBytesStay) {
   auto refused = PutAndWait(*tier, b);
   EXPECT_EQ(refused[0].outcome, PutOutcome::kNoRoom);
   EXPECT_GT(refused[0].retry_ms, 0u);
+  EXPECT_EQ(CountHeld(*tier, a), 2u) << "what is read on is not forgotten for nothing";
   EXPECT_EQ(reader->bytes(1), a[1].payload.bytes());
   reader = nullptr;
   EXPECT_EQ(PutAndWait(*tier, b)[0].outcome, PutOutcome::kStored);
