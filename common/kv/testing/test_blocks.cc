@@ -27,11 +27,12 @@ T WaitFor(std::future<T> answer) {
 
 std::string PayloadOf(const BlockKey& key, size_t bytes) {
   uint64_t state = LoadLe<uint64_t>(key.bytes.data()) | 1;
-  std::string payload(bytes, '\0');
-  for (char& byte : payload) {
+  std::string payload(bytes + sizeof(state), '\0');
+  for (size_t at = 0; at < bytes; at += sizeof(state)) {
     state = state * 6364136223846793005u + 1442695040888963407u;
-    byte = static_cast<char>(state >> 56);
+    StoreLe(payload.data() + at, state ^ state >> 32);
   }
+  payload.resize(bytes);
   return payload;
 }
 
