@@ -16,25 +16,27 @@
 namespace pagoda::text::jinja {
 
 enum class ExprKind : uint8_t {
-  kConstant,     // constant
-  kName,         // name
-  kLoopField,    // loop.name
-  kList,         // [operands]
-  kTuple,        // (operands)
-  kDict,         // {operands[0]: operands[1], ...}
-  kNamespace,    // namespace(names[0]=operands[0], ...)
-  kDictCall,     // dict(names[0]=operands[0], ...)
-  kAttribute,    // operands[0].name
-  kSubscript,    // operands[0][operands[1]]
-  kSlice,        // operands[0][operands[1]:operands[2]:operands[3]], any of the last three null
-  kCall,         // builtin(operands...): a filter, test, method or function; absent arguments null
-  kNot,          // not operands[0]
-  kNegate,       // -operands[0]
-  kBinary,       // operands[0] operators[0] operands[1]: + - * // %
-  kCompare,      // operands[0] operators[0] operands[1] operators[1] ...
-  kAnd,          // operands[0] and operands[1]
-  kOr,           // operands[0] or operands[1]
-  kConcat,       // operands[0] ~ operands[1] ~ ...
+  kConstant,   // constant
+  kName,       // name
+  kLoopField,  // loop.name
+  kList,       // [operands]
+  kTuple,      // (operands)
+  kDict,       // {operands[0]: operands[1], ...}
+  kNamespace,  // namespace(names[0]=operands[0], ...)
+  kDictCall,   // dict(names[0]=operands[0], ...)
+  kAttribute,  // operands[0].name
+  kSubscript,  // operands[0][operands[1]]
+  kSlice,      // operands[0][operands[1]:operands[2]:operands[3]], any of the last three null
+  kCall,       // builtin(operands...): a filter, test, method or function; absent arguments null
+  kSelect,   // those of operands[0] whose value at the path `names` passes builtin(operands[1]...)
+  kMap,      // the values at the path `names` of those in operands[0], through builtin
+  kNot,      // not operands[0]
+  kNegate,   // -operands[0]
+  kBinary,   // operands[0] operators[0] operands[1]: + - * // %
+  kCompare,  // operands[0] operators[0] operands[1] operators[1] ...
+  kAnd,      // operands[0] and operands[1]
+  kOr,       // operands[0] or operands[1]
+  kConcat,   // operands[0] ~ operands[1] ~ ...
   kConditional,  // operands[1] if operands[0] else operands[2] (may be null)
 };
 
@@ -64,6 +66,7 @@ struct Expr {
   std::string name;
   Value constant;
   const Builtin* builtin = nullptr;
+  bool rejects = false;  // kSelect: those that do not pass
   std::vector<Operator> operators;
   std::vector<ExprPtr> operands;
   std::vector<std::string> names;

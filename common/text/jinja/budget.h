@@ -34,8 +34,8 @@ inline constexpr int kMaxValueDepth = 32;
 
 // Work of one rendering in units of some ten nanoseconds: evaluated nodes and elements that
 // operations look at count one, kBytesPerWork bytes too. A second or so at the very most; the
-// longest request body may be looked at 32 times.
-inline constexpr uint64_t kMaxWork = uint64_t{1} << 25;
+// longest request body may be looked at 16 times.
+inline constexpr uint64_t kMaxWork = uint64_t{1} << 24;
 inline constexpr uint64_t kBytesPerWork = 16;
 
 class Budget {

@@ -42,6 +42,10 @@ StatusOr<Value> Evaluator::Dispatch(const Expr& expr) {
       return Slice(expr);
     case ExprKind::kCall:
       return Call(expr);
+    case ExprKind::kSelect:
+      return Select(expr);
+    case ExprKind::kMap:
+      return Map(expr);
     case ExprKind::kNot: {
       PAGODA_ASSIGN_OR_RETURN(Value operand, Evaluate(*expr.operands[0]));
       return Value(!Truthy(operand));
@@ -177,8 +181,8 @@ StatusOr<Value> Evaluator::Subscript(const Expr& expr) {
   if (const MarkedString* name = AsString(index)) return Member(object, name->text());
   auto number = AsInteger(index);
   const List* list = AsList(object);
-  if (list != nullptr && list->kind == ListKind::kView) {
-    return absl::UnimplementedError("an item of a range or a dict's view is not supported");
+  if (list != nullptr && list->kind != ListKind::kList && list->kind != ListKind::kTuple) {
+    return absl::UnimplementedError("an item of a range, view or generator is not supported");
   }
   if (number.has_value() && (list != nullptr || AsString(object) != nullptr)) {
     return ItemAt(budget_, object, *number);
@@ -203,6 +207,48 @@ StatusOr<Value> Evaluator::Call(const Expr& expr) {
     PAGODA_ASSIGN_OR_RETURN(arguments[i], Evaluate(*expr.operands[i]));
   }
   return expr.builtin->apply(budget_, arguments);
+}
+
+StatusOr<Value> Evaluator::Path(Value value, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    PAGODA_ASSIGN_OR_RETURN(value, Member(value, name));
+  }
+  return value;
+}
+
+StatusOr<Value> Evaluator::Select(const Expr& expr) {
+  PAGODA_ASSIGN_OR_RETURN(Value sequence, Evaluate(*expr.operands[0]));
+  std::vector<std::optional<Value>> arguments(
+      expr.builtin != nullptr ? expr.builtin->parameters.size() : 1);
+  for (size_t i = 1; i < expr.operands.size(); ++i) {
+    PAGODA_ASSIGN_OR_RETURN(arguments[i], Evaluate(*expr.operands[i]));
+  }
+  PAGODA_ASSIGN_OR_RETURN(std::vector<Value> items, Iterate(budget_, sequence));
+  std::vector<Value> taken;
+  for (Value& item : items) {
+    PAGODA_RETURN_IF_ERROR(budget_.Iteration());
+    PAGODA_ASSIGN_OR_RETURN(Value result, Path(item, expr.names));
+    if (expr.builtin != nullptr) {
+      arguments[0] = std::move(result);
+      PAGODA_ASSIGN_OR_RETURN(result, expr.builtin->apply(budget_, arguments));
+    }
+    if (Truthy(result) != expr.rejects) taken.push_back(std::move(item));
+  }
+  return MakeList(std::move(taken), ListKind::kGenerator);
+}
+
+StatusOr<Value> Evaluator::Map(const Expr& expr) {
+  PAGODA_ASSIGN_OR_RETURN(Value sequence, Evaluate(*expr.operands[0]));
+  PAGODA_ASSIGN_OR_RETURN(std::vector<Value> items, Iterate(budget_, sequence));
+  for (Value& item : items) {
+    PAGODA_RETURN_IF_ERROR(budget_.Iteration());
+    PAGODA_ASSIGN_OR_RETURN(item, Path(std::move(item), expr.names));
+    if (expr.builtin == nullptr) continue;
+    std::vector<std::optional<Value>> arguments(expr.builtin->parameters.size());
+    arguments[0] = std::move(item);
+    PAGODA_ASSIGN_OR_RETURN(item, expr.builtin->apply(budget_, arguments));
+  }
+  return MakeList(std::move(items), ListKind::kGenerator);
 }
 
 StatusOr<Value> Evaluator::Negate(const Expr& expr) {

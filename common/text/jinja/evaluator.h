@@ -40,6 +40,8 @@ class Evaluator {
   StatusOr<Value> Subscript(const Expr& expr);
   StatusOr<Value> Slice(const Expr& expr);
   StatusOr<Value> Call(const Expr& expr);
+  StatusOr<Value> Select(const Expr& expr);
+  StatusOr<Value> Map(const Expr& expr);
   StatusOr<Value> Negate(const Expr& expr);
   StatusOr<Value> Binary(const Expr& expr);
   StatusOr<Value> Compare(const Expr& expr);
@@ -48,6 +50,8 @@ class Evaluator {
 
   // object.name or object[name].
   StatusOr<Value> Member(const Value& object, std::string_view name);
+  // value[names[0]][names[1]]...
+  StatusOr<Value> Path(Value value, const std::vector<std::string>& names);
 
   Budget& budget_;
   Scopes& scopes_;

@@ -54,6 +54,8 @@ class ExpressionParser {
   StatusOr<ExprPtr> ParseAttribute(ExprPtr object);
   StatusOr<ExprPtr> ParseSubscript(ExprPtr object);
   StatusOr<ExprPtr> ParseFilter(ExprPtr value);
+  StatusOr<ExprPtr> ParseSelection(const std::string& filter, ExprPtr sequence);
+  StatusOr<ExprPtr> ParseMap(ExprPtr sequence);
   StatusOr<ExprPtr> ParseTest(ExprPtr value);
   StatusOr<ExprPtr> ParseFunction(const std::string& name);
   StatusOr<CallArguments> ParseArguments();

@@ -51,8 +51,8 @@ class JsonWriter {
   }
 
   Status WriteList(const List& list, int level) {
-    if (list.kind == ListKind::kView) {
-      return absl::UnimplementedError("\"tojson\" of a range or a dict's view is not supported");
+    if (list.kind != ListKind::kList && list.kind != ListKind::kTuple) {
+      return absl::UnimplementedError("\"tojson\" of a range, view or generator is not supported");
     }
     Own("[");
     for (size_t i = 0; i < list.items.size(); ++i) {

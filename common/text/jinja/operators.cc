@@ -72,7 +72,7 @@ StatusOr<Value> Join(Budget& budget, const Value& left, const Value& right) {
   const List* list = AsList(left);
   const List* more = AsList(right);
   if (list == nullptr || more == nullptr || list->kind != more->kind ||
-      list->kind == ListKind::kView) {
+      list->kind == ListKind::kView || list->kind == ListKind::kGenerator) {
     return OperandError(Operator::kAdd, left, right);
   }
   PAGODA_RETURN_IF_ERROR(budget.Work(list->items.size() + more->items.size()));
@@ -167,8 +167,8 @@ StatusOr<Value> SliceOf(Budget& budget, const Value& sequence, const Value& star
                         const Value& stop, const Value& step) {
   const List* list = AsList(sequence);
   const MarkedString* text = AsString(sequence);
-  if (list != nullptr && list->kind == ListKind::kView) {
-    return absl::UnimplementedError("a slice of a range or a dict's view is not supported");
+  if (list != nullptr && list->kind != ListKind::kList && list->kind != ListKind::kTuple) {
+    return absl::UnimplementedError("a slice of a range, view or generator is not supported");
   }
   std::vector<size_t> offsets;
   if (text != nullptr) {

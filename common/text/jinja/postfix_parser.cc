@@ -80,6 +80,10 @@ StatusOr<ExprPtr> ExpressionParser::ParseSubscript(ExprPtr object) {
 StatusOr<ExprPtr> ExpressionParser::ParseFilter(ExprPtr value) {
   if (!stream_.At(TokenKind::kName)) return stream_.Unexpected("a filter's name");
   const std::string name = stream_.Peek().text;
+  if (name == "select" || name == "reject" || name == "selectattr" || name == "rejectattr") {
+    return ParseSelection(name, std::move(value));
+  }
+  if (name == "map") return ParseMap(std::move(value));
   const Builtin* filter = FindFilter(name);
   if (filter == nullptr) return stream_.Unknown("filter", name);
   stream_.Next();

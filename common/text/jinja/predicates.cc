@@ -1,5 +1,6 @@
 // Jinja2's tests: what may follow "is".
 #include "common/text/jinja/builtin_tables.h"
+#include "common/text/jinja/operators.h"
 
 namespace pagoda::text::jinja {
 namespace {
@@ -9,15 +10,21 @@ StatusOr<Value> Test(Budget&, Arguments arguments) {
   return Value(test(*arguments[0]));
 }
 
-template <bool wanted>
-StatusOr<Value> EqualTest(Budget& budget, Arguments arguments) {
-  PAGODA_ASSIGN_OR_RETURN(bool equal, Equal(budget, *arguments[0], *arguments[1]));
-  return Value(equal == wanted);
+template <Operator op>
+StatusOr<Value> ComparisonTest(Budget& budget, Arguments arguments) {
+  PAGODA_ASSIGN_OR_RETURN(bool holds, Comparison(budget, op, *arguments[0], *arguments[1]));
+  return Value(holds);
 }
 
-StatusOr<Value> InTest(Budget& budget, Arguments arguments) {
-  PAGODA_ASSIGN_OR_RETURN(bool found, Contains(budget, *arguments[1], *arguments[0]));
-  return Value(found);
+// What has a length and items by index: in Python, a dict too, and what is undefined.
+StatusOr<Value> SequenceTest(Budget&, Arguments arguments) {
+  const Value& value = *arguments[0];
+  const List* list = AsList(value);
+  if (list != nullptr && list->kind == ListKind::kView) {
+    return absl::UnimplementedError("\"is sequence\" of a range or a dict's view is not supported");
+  }
+  return Value(IsUndefined(value) || AsString(value) != nullptr || AsDict(value) != nullptr ||
+               (list != nullptr && list->kind != ListKind::kGenerator));
 }
 
 StatusOr<int64_t> IntegerOf(const Value& value, std::string_view operation) {
@@ -58,8 +65,6 @@ bool IsIterable(const Value& value) {
 }  // namespace
 
 const std::vector<Builtin>& Tests() {
-  // A range is a sequence in Python and a generator is not; views may be either, so "is sequence"
-  // is left out.
   static const std::vector<Builtin> table = {
       {"defined", {"value"}, 1, Test<IsDefined>},
       {"undefined", {"value"}, 1, Test<IsUndefinedValue>},
@@ -72,10 +77,17 @@ const std::vector<Builtin>& Tests() {
       {"string", {"value"}, 1, Test<IsString>},
       {"mapping", {"value"}, 1, Test<IsMapping>},
       {"iterable", {"value"}, 1, Test<IsIterable>},
-      {"equalto", {"", ""}, 2, EqualTest<true>},
-      {"eq", {"", ""}, 2, EqualTest<true>},
-      {"ne", {"", ""}, 2, EqualTest<false>},
-      {"in", {"value", "seq"}, 2, InTest},
+      {"sequence", {"value"}, 1, SequenceTest},
+      {"equalto", {"", ""}, 2, ComparisonTest<Operator::kEqual>},
+      {"eq", {"", ""}, 2, ComparisonTest<Operator::kEqual>},
+      {"==", {"", ""}, 2, ComparisonTest<Operator::kEqual>},
+      {"ne", {"", ""}, 2, ComparisonTest<Operator::kNotEqual>},
+      {"!=", {"", ""}, 2, ComparisonTest<Operator::kNotEqual>},
+      {"lt", {"", ""}, 2, ComparisonTest<Operator::kLess>},
+      {"le", {"", ""}, 2, ComparisonTest<Operator::kLessEqual>},
+      {"gt", {"", ""}, 2, ComparisonTest<Operator::kGreater>},
+      {"ge", {"", ""}, 2, ComparisonTest<Operator::kGreaterEqual>},
+      {"in", {"value", "seq"}, 2, ComparisonTest<Operator::kIn>},
       {"odd", {"value"}, 1, ParityTest<1>},
       {"even", {"value"}, 1, ParityTest<0>},
       {"divisibleby", {"value", "num"}, 2, DivisibleTest},

@@ -173,6 +173,7 @@ class Renderer {
   Status AssignOne(const Target& target, const Value& value) {
     PAGODA_RETURN_IF_ERROR(budget_.Work(scopes_.size() / 16));
     if (target.attribute.empty()) {
+      if (IsGenerator(value)) return CheckStorable(value);
       scopes_.Set(target.name, value);
       return absl::OkStatus();
     }

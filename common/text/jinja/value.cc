@@ -25,7 +25,12 @@ Status CheckItem(const Value& value, int& depth) {
 }
 
 StatusOr<bool> EqualLists(Budget& budget, const List& a, const List& b) {
-  if (a.kind != b.kind || a.items.size() != b.items.size()) return false;
+  if (a.kind == ListKind::kGenerator || b.kind == ListKind::kGenerator) return false;
+  if (a.kind != b.kind) return false;
+  if (a.kind == ListKind::kView) {
+    return absl::UnimplementedError("comparing ranges or dicts' views is not supported");
+  }
+  if (a.items.size() != b.items.size()) return false;
   for (size_t i = 0; i < a.items.size(); ++i) {
     PAGODA_ASSIGN_OR_RETURN(bool equal, Equal(budget, a.items[i], b.items[i]));
     if (!equal) return false;
@@ -93,8 +98,16 @@ StatusOr<Value> MakeDict(std::vector<std::pair<StringRef, Value>> entries) {
 }
 
 Status CheckStorable(const Value& value) {
+  if (IsGenerator(value)) {
+    return absl::UnimplementedError("keeping a generator is not supported; \"|list\" makes a list");
+  }
   if (!std::holds_alternative<NamespaceRef>(value)) return absl::OkStatus();
   return absl::UnimplementedError("a namespace inside another value is not supported");
+}
+
+bool IsGenerator(const Value& value) {
+  const List* list = AsList(value);
+  return list != nullptr && list->kind == ListKind::kGenerator;
 }
 
 const MarkedString* AsString(const Value& value) {
@@ -127,7 +140,7 @@ const char* TypeName(const Value& value) {
 bool Truthy(const Value& value) {
   if (auto number = AsInteger(value)) return *number != 0;
   if (const MarkedString* text = AsString(value)) return !text->empty();
-  if (const List* list = AsList(value)) return !list->items.empty();
+  if (const List* list = AsList(value)) return !list->items.empty() || IsGenerator(value);
   if (const Dict* dict = AsDict(value)) return !dict->entries.empty();
   return std::holds_alternative<NamespaceRef>(value);
 }

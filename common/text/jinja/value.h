@@ -44,7 +44,8 @@ using Value =
 enum class ListKind : uint8_t {
   kList,
   kTuple,
-  kView,  // range, dict views, generators: to be looped over only
+  kView,       // ranges and dict views: to be looped over, counted and searched only
+  kGenerator,  // what "select" and the like give: can be used once, so never kept in a variable
 };
 
 struct List {
@@ -76,8 +77,10 @@ Value MakeString(MarkedString text);
 StatusOr<Value> MakeList(std::vector<Value> items, ListKind kind);
 StatusOr<Value> MakeDict(std::vector<std::pair<StringRef, Value>> entries);
 
-// Errors: UNIMPLEMENTED for a namespace, which may only be a variable (it could hold itself).
+// Whether the value may be held by another. Errors: UNIMPLEMENTED for a namespace, which may only
+// be a variable (it could hold itself), and for a generator.
 Status CheckStorable(const Value& value);
+bool IsGenerator(const Value& value);
 
 // The value if it is of that type, or nullptr.
 const MarkedString* AsString(const Value& value);

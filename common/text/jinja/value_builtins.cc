@@ -19,6 +19,7 @@ bool IsTruthy(const std::optional<Value>& argument) {
 StatusOr<Value> LengthFilter(Budget& budget, Arguments arguments) {
   const Value& value = *arguments[0];
   if (IsUndefined(value)) return Value(int64_t{0});
+  if (IsGenerator(value)) return absl::InvalidArgumentError("\"length\" of a generator");
   if (const List* list = AsList(value)) return Value(static_cast<int64_t>(list->items.size()));
   if (const Dict* dict = AsDict(value)) return Value(static_cast<int64_t>(dict->entries.size()));
   const MarkedString* text = AsString(value);
@@ -94,19 +95,23 @@ StatusOr<const Dict*> DictOf(Budget& budget, Arguments arguments, std::string_vi
   return dict;
 }
 
-StatusOr<Value> ItemsMethod(Budget& budget, Arguments arguments) {
+StatusOr<Value> ItemsOf(Budget& budget, Arguments arguments, ListKind kind) {
   PAGODA_ASSIGN_OR_RETURN(const Dict* dict, DictOf(budget, arguments, "items"));
   std::vector<Value> pairs;
   for (const auto& [key, value] : dict->entries) {
     PAGODA_ASSIGN_OR_RETURN(Value pair, MakeList({Value(key), value}, ListKind::kTuple));
     pairs.push_back(std::move(pair));
   }
-  return MakeList(std::move(pairs), ListKind::kView);
+  return MakeList(std::move(pairs), kind);
+}
+
+StatusOr<Value> ItemsMethod(Budget& budget, Arguments arguments) {
+  return ItemsOf(budget, arguments, ListKind::kView);
 }
 
 StatusOr<Value> ItemsFilter(Budget& budget, Arguments arguments) {
-  if (IsUndefined(*arguments[0])) return MakeList({}, ListKind::kView);
-  return ItemsMethod(budget, arguments);
+  if (IsUndefined(*arguments[0])) return MakeList({}, ListKind::kGenerator);
+  return ItemsOf(budget, arguments, ListKind::kGenerator);
 }
 
 StatusOr<Value> KeysMethod(Budget& budget, Arguments arguments) {

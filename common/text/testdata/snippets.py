@@ -108,6 +108,15 @@ SNIPPETS = [
     "{{ three is equalto 3 }} {{ three is eq 4 }} {{ three is ne 4 }} {{ 1 is in numbers }} {{ 9 is in [1, 9] }} {{ 9 is not in [1] }} {{ 'a' is in word }}",
     "{{ 'x' if missing is defined else 'y' }} {{ word is defined and three is defined }} {{ missing is defined or yes }}",
     "{% if tools is defined and tools is not none %}a{% else %}b{% endif %}", "{{ three == 3 is true }}",
+    "{{ word is sequence }} {{ numbers is sequence }} {{ nested is sequence }} {{ three is sequence }} {{ none is sequence }} {{ missing is sequence }} {{ (numbers|select) is sequence }}",
+    "{{ three is gt 2 }} {{ three is ge 4 }} {{ three is lt 9 }} {{ three is le 3 }} {{ word is lt 'C' }}",
+    # select and the like
+    "{{ messages|selectattr('role', 'equalto', 'user')|list|length }} {{ messages|rejectattr('role', '==', 'user')|map(attribute='role')|join(',') }}",
+    "{{ messages|selectattr('tool_calls')|list|length }} {{ messages|selectattr('tool_calls', 'defined')|list|length }} {{ messages|rejectattr('content')|map(attribute='role')|join }}",
+    "{{ numbers|select('odd')|join(',') }} {{ numbers|reject('odd')|join(',') }} {{ [0, 1, '', 'a', none]|select|join(',') }} {{ numbers|select('gt', 1)|list|length }} {{ numbers|reject('in', [1, 2])|first }}",
+    "{{ messages|map(attribute='content')|map('trim')|map('length')|join(' ') }} {{ numbers|map('string')|join('+') }} {{ messages|map(attribute='nope')|join('.') }}|",
+    "{{ [nested]|selectattr('a.b.c', 'eq', 'deep')|list|length }} {{ [nested]|map(attribute='a.b.c')|first }}", "{% for m in messages|selectattr('role', 'ne', 'system') %}{{ loop.index }}/{{ loop.length }}{{ m.role }} {% endfor %}",
+    "{% if messages|selectattr('role', 'eq', 'nobody') %}a generator is true{% endif %}", "{{ (messages|selectattr('role', 'eq', 'nobody')|list) or 'none' }} {{ missing|select|list|length }} {{ 'a1b'|select('in', '1')|join }}",
     # methods
     "[{{ spaced.strip() }}] [{{ '  a '.lstrip() }}] [{{ ' a  '.rstrip() }}] [{{ 'xxaxx'.strip('x') }}] [{{ '\\n\\na\\n'.lstrip('\\n') }}] [{{ 'éaé'.strip('é') }}] [{{ ' a '.strip(none) }}]",
     "{{ word.upper() }} {{ word.lower() }} {{ 'aB'.capitalize() }}", "{{ word.startswith('Ba') }} {{ word.startswith('x') }} {{ word.endswith('na') }} {{ word.startswith(('x', 'B')) }} {{ word.endswith(()) }} {{ word.startswith('') }}",
@@ -141,6 +150,7 @@ SNIPPETS = [
     "{{ 1 < 'a' }}", "{{ none < 1 }}", "{{ 1 // 0 }}", "{{ 1 % 0 }}", "{{ 3|length }}", "{{ none|length }}", "{{ missing|tojson }}", "{{ 1 in 2 }}", "{{ 1 in 'a' }}", "{% for x in 3 %}{% endfor %}", "{% for x in none %}{% endfor %}",
     "{% for a, b in numbers %}{% endfor %}", "{% for a, b in [[1, 2, 3]] %}{% endfor %}", "{% set a, b = [1] %}", "{{ 'a'.split('') }}", "{{ missing.strip() }}", "{{ none.strip() }}", "{{ three.upper() }}", "{{ numbers[::0] }}", "{{ word.startswith(3) }}",
     "{{ -word }}", "{{ -missing }}", "{% set word.x = 1 %}", "{% set missing.x = 1 %}", "{{ range(1, 2, 0)|length }}", "{{ range(200000)|length }}", "{{ 'abc' - 'a' }}", "{{ none + none }}", "{{ {} + {} }}", "{{ [1] + (2,) }}",
+    "{{ numbers|select('odd')|length }}", "{{ messages|selectattr('nope.deeper')|list }}", "{{ numbers|select('gt', 'a')|list }}", "{{ 3|select|list }}", "{{ numbers|select('nosuchtest')|list }}", "{{ nested.a|items|length }}", "{{ numbers|select('divisibleby')|list }}",
     # errors of syntax
     "{{", "{{ }}", "{{ 1 +", "{{ 1 + }}", "{% if %}{% endif %}", "{% if yes %}", "{% endif %}", "{% for %}{% endfor %}", "{% for x in %}{% endfor %}", "{% for x y in z %}{% endfor %}", "{% set %}", "{% set x = %}", "{% set 1 = 2 %}",
     "{{ 'unclosed }}", "{# unclosed", "{{ (1 }}", "{{ 1) }}", "{{ [1 }}", "{{ a b }}", "{{ a. }}", "{{ a|}}", "{{ a is }}", "{% if yes %}{% else %}{% else %}{% endif %}", "{% break %}", "{{ ! }}", "{{ a ? b }}", "{% %}", "{% 5 %}",
@@ -151,9 +161,13 @@ SNIPPETS = [
 REFUSED = [
     ("{{ word|foo }}", 'unknown filter "foo"'),
     ("{{ word|center(9) }}", 'unknown filter "center"'),
-    ("{% if no %}{{ messages|selectattr('role') }}{% endif %}", 'unknown filter "selectattr"'),
+    ("{% if no %}{{ messages|groupby('role') }}{% endif %}", 'unknown filter "groupby"'),
+    ("{{ messages|selectattr('role', 'foo')|list }}", 'unknown test "foo"'),
+    ("{{ messages|selectattr(word)|list }}", 'the attribute of the filter "selectattr"'),
+    ("{{ numbers|select(word)|list }}", "a test whose name is not a literal"),
+    ("{{ numbers|map('foo')|list }}", 'unknown filter "foo"'),
+    ("{{ messages|map(attribute='role', default='x')|list }}", 'this form of the filter "map"'),
     ("{{ word is foo }}", 'unknown test "foo"'),
-    ("{{ word is sequence }}", 'unknown test "sequence"'),
     ("{{ word.title() }}", 'unknown method "title"'),
     ("{{ '%s'.format(1) }}", 'unknown method "format"'),
     ("{{ numbers.append(1) }}", 'unknown method "append"'),
@@ -187,6 +201,7 @@ REFUSED = [
 # Valid Jinja2 whose use of a value is refused when it is rendered: never rendered wrongly.
 REFUSED_IN_USE = [
     "{{ numbers }}", "{{ nested }}", "{{ 'a' ~ numbers }}", "{{ word.upper }}", "{{ nested.items }}", "{{ numbers.append }}", "{{ 'é'|upper }}", "{{ 'É'.lower() }}", "{{ '%s' % 1 }}", "{{ 'a' * 3 }}", "{{ [1] * 2 }}",
+    "{% set g = numbers|select('odd') %}{{ g|list|length }}", "{{ [numbers|select]|length }}", "{% set ns = namespace(g=nested.a|items) %}x", "{{ range(3) == range(3) }}", "{{ nested.keys() is sequence }}",
     "{{ {1: 2}[1] }}", "{{ word|replace('', 'x') }}", "{{ range(3)[1] }}", "{{ range(3)|tojson }}", "{% set ns = namespace() %}{% set ns.me = ns %}{{ ns.me is defined }}", "{% set ns = namespace() %}{% set l = [ns] %}{{ l|length }}",
     "{% set ns = namespace(n=1) %}{% for x in numbers if x > ns.n %}{{ x }}{% set ns.n = 9 %}{% endfor %}", "{{ nested['keys'] is defined }}", "{{ [1, 2]|join(', ')|tojson(ensure_ascii=true) }}", "{{ big * big }}", "{{ three.real }}",
 ]
