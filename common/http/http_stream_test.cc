@@ -96,6 +96,22 @@ TEST(HttpStreamTest, APipelinedRequestWaitsForTheAnswerBeforeIt) {
   EXPECT_THAT(client.ReadUntil("hello\n"), StartsWith("HTTP/1.1 200"));
 }
 
+TEST(HttpStreamTest, APipelinedRequestMayArriveInPiecesAroundTheAnswerBeforeIt) {
+  TestServer server;
+  LoopbackSocket client(server.address());
+  for (int split : {0, 1, 20, 50}) {  // bytes of the second request that come before the answer
+    std::string second = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nabcd!";
+    size_t early = second.size() - 5 - split;
+    client.Send(std::string(kHeld) + second.substr(0, early));
+    auto responder = server.TakeHeld();
+    ASSERT_NE(responder, nullptr);
+    responder->Send(TextResponse(200, "first\n"));
+    client.ReadUntil("first\n");
+    client.Send(second.substr(early));
+    EXPECT_THAT(client.ReadUntil("!"), HasSubstr("\r\n\r\nabcd!")) << split;
+  }
+}
+
 TEST(HttpStreamTest, AReaderThatStallsIsCutAfterTheStallLimit) {
   TestServer server({.stall_timeout = std::chrono::milliseconds(50)});
   LoopbackSocket client(server.address(), 4096);

@@ -1,6 +1,7 @@
 #include "common/http/session.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <utility>
@@ -56,10 +57,11 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
 
   void ContinueReading() {
     if (reading_ || ended_ || peer_closed_) return;
-    if (exchange_ != nullptr && buffer_.size() >= limits_.header_bytes)
-      return;  // read ahead enough
+    bool enough_ahead = exchange_ != nullptr && buffer_.size() >= limits_.header_bytes;
+    if (enough_ahead) return;
     reading_ = true;
-    socket_.async_read_some(buffer_.prepare(kReadBytes),
+    // Not into buffer_: an answer that ends meanwhile parses, and so moves, what buffer_ holds.
+    socket_.async_read_some(asio::buffer(received_),
                             [self = shared_from_this()](error_code error, size_t bytes) {
                               self->reading_ = false;
                               self->OnRead(error, bytes);
@@ -69,8 +71,8 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   void OnRead(error_code error, size_t bytes) {
     if (ended_) return;
     if (error) return OnPeerClosed();
-    buffer_.commit(bytes);
-    if (lingering_) buffer_.consume(buffer_.size());
+    if (lingering_) return ContinueReading();
+    buffer_.commit(asio::buffer_copy(buffer_.prepare(bytes), asio::buffer(received_, bytes)));
     Parse();
     ContinueReading();
     ArmTimer();
@@ -335,7 +337,8 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   TimePoint read_deadline_ = kNever;
   TimePoint write_deadline_ = kNever;
 
-  beast::flat_buffer buffer_;  // received, not yet parsed
+  std::array<char, kReadBytes> received_;  // by the read that is running
+  beast::flat_buffer buffer_;              // received before, not yet parsed
   std::optional<beast::http::request_parser<beast::http::string_body>> parser_;
   std::shared_ptr<Exchange> exchange_;  // the request being answered
   std::string route_;
