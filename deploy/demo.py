@@ -22,10 +22,11 @@ import sys
 import time
 
 SYSTEM_PROMPT = pathlib.Path(__file__).with_name("system_prompt.txt")
+# Questions that the small model answers well.
 QUESTIONS = [
-    "When is the library open on Saturday?",
-    "How long may I keep a film that I have borrowed?",
-    "Where can I bring back a book at night?",
+    "What is the name of the wireless network?",
+    "When is story hour?",
+    "What is the telephone number of the desk?",
 ]
 MAX_TOKENS = 48
 # The system prompt has over 1,300 tokens of SmolLM2; other tokenizers need somewhat fewer.
@@ -233,10 +234,10 @@ def stay_up(cluster, programs):
     url = f"http://{cluster.http}"
     body = {"model": "default", "messages": [{"role": "user", "content": "Who are you?"}]}
     chat = shlex.join([str(programs / "pagoda"), "chat", "--http", url, "--system-file", str(SYSTEM_PROMPT)])
-    print("\nThe cluster stays up. Try:\n"
-          f"  curl {url}/v1/chat/completions -H 'Content-Type: application/json' -d '{json.dumps(body)}'\n"
-          f"  {chat}\nCtrl-C stops everything.", flush=True)
     try:
+        print("\nThe cluster stays up. Try:\n"
+              f"  curl {url}/v1/chat/completions -H 'Content-Type: application/json' -d '{json.dumps(body)}'\n"
+              f"  {chat}\nCtrl-C stops everything.", flush=True)
         cluster.process.wait()
     except KeyboardInterrupt:
         return

@@ -1,5 +1,6 @@
 #include "services/ctl/cluster.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace pagoda::ctl {
@@ -56,6 +57,17 @@ std::string Cluster::ReadyText() const {
   nlohmann::ordered_json line = {
       {"ready", true}, {"http", "http://" + router.http}, {"grpc", router.grpc}, {"pids", pids}};
   return line.dump();
+}
+
+Status Cluster::WaitForEnd() {
+  while (true) {
+    PAGODA_ASSIGN_OR_RETURN(std::string ended, supervisor_.WaitForEnd());
+    if (ended == kRouter) return absl::UnavailableError("the router ended");
+    if (std::none_of(worker_names_.begin(), worker_names_.end(),
+                     [&](const std::string& name) { return supervisor_.Running(name); })) {
+      return absl::UnavailableError("no worker is left");
+    }
+  }
 }
 
 void Cluster::Stop() { supervisor_.Stop({{kRouter}, worker_names_, {kStore}}, kStopGrace); }

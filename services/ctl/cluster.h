@@ -41,8 +41,10 @@ class Cluster {
   // returned OK.
   std::string ReadyText() const;
 
-  // Until a signal (CANCELLED) or a child's end (UNAVAILABLE).
-  Status WaitForEnd() { return supervisor_.WaitForEnd(); }
+  // Until a signal (CANCELLED), or until nobody can answer any more (UNAVAILABLE): the router has
+  // ended, or the last worker. The end of another child is logged and survived: a store is a cache,
+  // and what a worker had can be done by the others.
+  Status WaitForEnd();
 
   // Stops what was started: the router, which lets no new work in, then the workers, which may
   // still push, then the store.

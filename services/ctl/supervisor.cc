@@ -109,13 +109,15 @@ Status Supervisor::TakeOutput(Child& child) {
 Status Supervisor::Step(TimePoint deadline) {
   WaitForEvent(deadline);
   if (stop_signals_ > 0) return absl::CancelledError("asked to stop");
-  for (Child& child : children_) {
-    PAGODA_RETURN_IF_ERROR(TakeOutput(child));
-    if (child.process->Running()) continue;
-    return absl::UnavailableError(child.name + " " + child.process->DescribeEnd() +
-                                  (child.ready ? "" : " before it was ready"));
-  }
+  for (Child& child : children_) PAGODA_RETURN_IF_ERROR(TakeOutput(child));
   return absl::OkStatus();
+}
+
+Supervisor::Child* Supervisor::FindEnded() {
+  for (Child& child : children_) {
+    if (!child.end_reported && !child.process->Running()) return &child;
+  }
+  return nullptr;
 }
 
 Status Supervisor::WaitReady(TimePoint deadline) {
@@ -127,11 +129,21 @@ Status Supervisor::WaitReady(TimePoint deadline) {
       return absl::UnavailableError(waiting->name + " was not ready in time");
     }
     PAGODA_RETURN_IF_ERROR(Step(deadline));
+    if (Child* ended = FindEnded()) {
+      return absl::UnavailableError(ended->name + " " + ended->process->DescribeEnd() +
+                                    (ended->ready ? "" : " before it was ready"));
+    }
   }
 }
 
-Status Supervisor::WaitForEnd() {
+StatusOr<std::string> Supervisor::WaitForEnd() {
   while (true) {
+    if (Child* ended = FindEnded()) {
+      ended->end_reported = true;
+      Log(LogLevel::kError, "a child ended",
+          {{"child", ended->name}, {"reason", ended->process->DescribeEnd()}});
+      return ended->name;
+    }
     PAGODA_RETURN_IF_ERROR(Step(TimePoint::max()));
   }
 }

@@ -4,7 +4,7 @@
 //   {"ready":true,"grpc":"127.0.0.1:PORT","http":"127.0.0.1:PORT","pid":N}
 // What it prints after that is passed to standard error.
 //
-// It restarts nothing: a child that ends without being asked is an error.
+// It restarts nothing: it reports a child that ends without being asked.
 //
 // Concurrency: one thread, the one that made it (see child_process.h). It takes over SIGINT,
 // SIGTERM, SIGHUP and SIGCHLD of that thread, so no other thread may run.
@@ -44,9 +44,9 @@ class Supervisor {
   // naming the child that ended, printed something else, or was not ready at `deadline`.
   Status WaitReady(TimePoint deadline);
 
-  // Returns when something ends it all. CANCELLED after a signal to us, UNAVAILABLE naming the
-  // child that ended.
-  Status WaitForEnd();
+  // Returns the name of a child that has ended, each once. Errors: CANCELLED after a signal to us.
+  // REQUIRES: WaitReady returned OK.
+  StatusOr<std::string> WaitForEnd();
 
   // Ends the children stage by stage: asks those of a stage (SIGTERM), and kills those that still
   // run after `grace`. Another signal to us ends the patience with all of them. Returns when they
@@ -55,6 +55,7 @@ class Supervisor {
 
   // REQUIRES: a child of this name was started.
   pid_t pid(std::string_view name) const { return Find(name).process->pid(); }
+  bool Running(std::string_view name) const { return Find(name).process->Running(); }
   const ReadyLine& addresses(std::string_view name) const { return Find(name).addresses; }
 
  private:
@@ -62,12 +63,16 @@ class Supervisor {
     std::string name;
     std::unique_ptr<ChildProcess> process;
     bool ready = false;
+    bool end_reported = false;
     ReadyLine addresses;
   };
 
   const Child& Find(std::string_view name) const;
-  // Waits for any event until `deadline`, and takes it in. Errors as WaitForEnd.
+  // Waits for any event until `deadline`, and takes it in. Errors: CANCELLED after a signal to us,
+  // UNAVAILABLE for a child that prints something else than a ready line.
   Status Step(TimePoint deadline);
+  // A child that has ended and was not reported, or null.
+  Child* FindEnded();
   void WaitForEvent(TimePoint deadline);
   Status TakeOutput(Child& child);
   void StopStage(const std::vector<std::string>& names, Duration grace, int signals_before);

@@ -34,7 +34,8 @@ constexpr char kHelp[] =
     R"(pagoda up --model FILE [--workers N] [flags of the services]
 
 Runs a KV store, a router and N workers on this host until Ctrl-C. When all are ready it prints one
-line of JSON with the addresses and the process ids; logs go to standard error.
+line of JSON with the addresses and the process ids; logs go to standard error. A store or a worker
+that dies is reported and survived; nothing is restarted.
 
   --model FILE          the model, a GGUF file (required)
   --workers N           1 to 64, default 1

@@ -82,6 +82,12 @@ class UpTest(unittest.TestCase):
         self.assertTrue(line, "not ready")
         return process, json.loads(line)
 
+    def read_until(self, stream, text):
+        for line in stream:
+            if text in line:
+                return line
+        self.fail(f"the output ended before {text}")
+
     def events(self):
         return [json.loads(line) for line in self.log.read_text().splitlines()]
 
@@ -197,13 +203,25 @@ class UpTest(unittest.TestCase):
             self.assertEqual([stopped[0], stopped[-1], len(stopped)],
                              ["pagoda-router", "pagoda-kvstore", 4])
 
-    def test_a_child_that_dies_later_ends_the_cluster_with_status_1(self):
+    def test_the_end_of_the_store_or_of_one_worker_is_survived(self):
         process, ready = self.up()
-        os.kill(ready["pids"]["worker-0"], signal.SIGKILL)
-        _, error = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 1)
-        self.assertIn("worker-0 was killed by signal 9", error)
-        self.assert_gone(ready["pids"].values())
+        for name in ("kvstore", "worker-0"):
+            os.kill(ready["pids"][name], signal.SIGKILL)
+            self.assertIn(f'"msg":"a child ended","child":"{name}","reason":"was killed by signal 9"',
+                          self.read_until(process.stderr, "a child ended"))
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0)
+
+    def test_without_a_router_or_any_worker_the_cluster_ends_with_status_1(self):
+        for victims, reason in [(["router"], "the router ended"), (["worker-0", "worker-1"], "no worker is left")]:
+            process, ready = self.up()
+            for name in victims:
+                os.kill(ready["pids"][name], signal.SIGKILL)
+            _, error = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 1)
+            self.assertIn(reason, error)
+            self.assert_gone(ready["pids"].values())
 
     def test_killing_up_kills_the_children(self):
         process, ready = self.up()
