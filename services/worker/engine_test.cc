@@ -421,12 +421,13 @@ TEST(EngineTest, ALoadIsWaitedForAsLongAsComputingItsTokensWouldTake) {
 TEST(EngineTest, FewerBlocksThanTheLookupPromisedIsANormalEvent) {
   InMemoryBlockStore held;
   GatedStore store(&held);
+  ManualClock clock;  // stands still: no wait is ever over
   GenerationRequest request = Request(Tokens(100), 5);
   Worker first(SmallEngine(), &store);
   auto [first_id, first_client] = first.Submit(request);
   first.StepUntil([&, c = first_client] { return c->result().has_value(); });
   first.WaitForPushes();
-  Worker worker(SmallEngine(), &store);
+  Worker worker(SmallEngine(), &store, &clock);
   store.Close();
   auto [id, client] = worker.Submit(request);
   worker.engine->RunOnce(TimePoint{});
