@@ -107,18 +107,19 @@ class Renderer {
     if (statement.condition != nullptr) {
       PAGODA_RETURN_IF_ERROR(Filter(statement, items));
     }
-    if (items.empty()) {
-      Scopes::Inner inner(scopes_);
-      return RenderBody(statement.else_body);
-    }
     evaluator_.loops().push_back({&items, 0});
-    Status status = RenderPasses(statement, items);
+    StatusOr<bool> completed = RenderPasses(statement, items);
     evaluator_.loops().pop_back();
-    PAGODA_RETURN_IF_ERROR(status);
-    return Flow::kNext;
+    PAGODA_RETURN_IF_ERROR(completed.status());
+    if (*completed) return Flow::kNext;
+    Scopes::Inner inner(scopes_);
+    return RenderBody(statement.else_body);
   }
 
-  Status RenderPasses(const Stmt& statement, const std::vector<Value>& items) {
+  // Whether a pass came to the end of the body: Jinja2 runs "else" when none did, also when all
+  // were cut short by break or continue.
+  StatusOr<bool> RenderPasses(const Stmt& statement, const std::vector<Value>& items) {
+    bool completed = false;
     for (size_t i = 0; i < items.size(); ++i) {
       PAGODA_RETURN_IF_ERROR(WithLine(budget_.Iteration(), statement));
       evaluator_.loops().back().index0 = i;
@@ -126,8 +127,9 @@ class Renderer {
       PAGODA_RETURN_IF_ERROR(WithLine(Assign(statement.targets, items[i]), statement));
       PAGODA_ASSIGN_OR_RETURN(Flow flow, RenderBody(statement.body));
       if (flow == Flow::kBreak) break;
+      if (flow == Flow::kNext) completed = true;
     }
-    return absl::OkStatus();
+    return completed;
   }
 
   // Leaves the items that the loop's condition takes.

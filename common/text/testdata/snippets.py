@@ -138,6 +138,8 @@ SNIPPETS = [
     "{% set n = 'outer' %}{% for n in numbers %}{{ n }}{% endfor %}{{ n }}", "{% for n in numbers %}{% if n == 3 %}{% set z = 'set' %}{% endif %}[{{ z }}]{% endfor %}",
     "{% for m in messages[1:] %}{{ m.role }} {% endfor %}", "{% for m in messages[::-1] %}{{ m.role }} {% endfor %}", "{% for n in numbers %}\n{{ n }}\n{% endfor %}\n", "  {% for n in numbers %}  \n  {{ n }}\n  {% endfor %}\nend",
     "{% for n in numbers %}{{ 'odd' if loop.index is odd else 'even' }} {% endfor %}", "{% for n in (1, 2) %}{{ n }}{% endfor %}", "{% for m in messages + messages %}{{ loop.index }}{% endfor %}",
+    "{% for n in numbers %}{% break %}{% else %}cut short{% endfor %}", "{% for n in numbers %}{{ n }}{% continue %}{% else %}cut short{% endfor %}", "{% for n in numbers %}{% if n != 2 %}{% continue %}{% endif %}{{ n }}{% else %}no{% endfor %}",
+    "{% for n in numbers %}{% for m in numbers %}{% break %}{% else %}{% break %}{% endfor %}never{% else %}out{% endfor %}",
     # set and namespace
     "{% set a = 1 %}{{ a }}{% set a = a + 1 %}{{ a }}", "{% set a, b = (1, 2) %}{{ a }}{{ b }}", "{% set a, b = 'xy' %}{{ b }}{{ a }}", "{% if yes %}{% set v = 5 %}{% endif %}{{ v }}", "{% if no %}{% set word = 5 %}{% endif %}{{ word }}",
     "{% set ns = namespace(x=1, y='a') %}{{ ns.x }}{{ ns.y }}{{ ns.z }}|{% set ns.x = ns.x + 1 %}{{ ns.x }}", "{% set ns = namespace() %}{% for n in numbers %}{% set ns.last = n %}{% endfor %}{{ ns.last }}",
