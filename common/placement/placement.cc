@@ -154,6 +154,11 @@ size_t Placement::num_workers() const {
   return workers_.size();
 }
 
+size_t Placement::num_in_flight() const {
+  MutexLock lock(mutex_);
+  return attempts_.size();
+}
+
 Status Placement::CheckIntegrity() const {
   MutexLock lock(mutex_);
   struct Sums {

@@ -75,6 +75,7 @@ class Placement {
   void OnEnd(uint64_t ticket);
 
   size_t num_workers() const;
+  size_t num_in_flight() const;
   // FAILED_PRECONDITION naming the first book that does not add up.
   Status CheckIntegrity() const;
 

@@ -99,10 +99,11 @@ class FakeWorker::Service final : public v1::Worker::CallbackService {
   explicit Service(Script script) : script_(std::move(script)) {}
 
   grpc::ServerWriteReactor<v1::WorkerGenerateResponse>* Generate(
-      grpc::CallbackServerContext*, const v1::WorkerGenerateRequest* request) override {
+      grpc::CallbackServerContext* context, const v1::WorkerGenerateRequest* request) override {
     {
       MutexLock lock(mutex_);
       requests_.push_back(*request);
+      last_time_left_ = context->deadline() - std::chrono::system_clock::now();
     }
     auto* stream = new AnswerStream(script_(*request), &cancels_);  // deletes itself in OnDone
     stream->Next();
@@ -113,12 +114,17 @@ class FakeWorker::Service final : public v1::Worker::CallbackService {
     MutexLock lock(mutex_);
     return requests_;
   }
+  Duration last_time_left() const {
+    MutexLock lock(mutex_);
+    return last_time_left_;
+  }
   BoundedQueue<int>& cancels() { return cancels_; }
 
  private:
   const Script script_;
   mutable Mutex mutex_;
   std::vector<v1::WorkerGenerateRequest> requests_ ABSL_GUARDED_BY(mutex_);
+  Duration last_time_left_ ABSL_GUARDED_BY(mutex_){};
   BoundedQueue<int> cancels_{1000};
 };
 
@@ -151,6 +157,8 @@ FakeWorker::~FakeWorker() {
 std::string FakeWorker::address() const { return server_->address; }
 
 std::vector<v1::WorkerGenerateRequest> FakeWorker::requests() const { return service_->requests(); }
+
+Duration FakeWorker::last_time_left() const { return service_->last_time_left(); }
 
 bool FakeWorker::WaitForCancel() {
   return service_->cancels()

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "common/base/status.h"
 #include "pagoda/v1/control.pb.h"
 #include "pagoda/v1/worker.pb.h"
@@ -55,6 +56,8 @@ class FakeWorker {
   std::string address() const;
   // Requests so far.
   std::vector<v1::WorkerGenerateRequest> requests() const;
+  // How much time the last request's deadline left it when it came.
+  Duration last_time_left() const;
   // Waits up to 20 s for a call to be cancelled by the router. False: none was.
   bool WaitForCancel();
 

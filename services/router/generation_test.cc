@@ -1,0 +1,188 @@
+// Generations without a server in front of them: limits, ends, cancels, and books that add up.
+#include "services/router/generation.h"
+
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "common/base/bounded_queue.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "services/router/testing/fake_worker.h"
+#include "services/router/testing/test_model.h"
+
+namespace pagoda::router {
+namespace {
+
+using testing::AnswerText;
+using testing::FakeAnswer;
+using testing::FakeWorker;
+
+// Remembers what it was told; End waits for the end.
+class RecordingSink final : public GenerationSink {
+ public:
+  struct Result {
+    Status status;
+    v1::FinishReason finish;
+    v1::Usage usage;
+  };
+  void OnTokens(std::span<const uint32_t>, const std::string& text, const std::string&) override {
+    text_ += text;
+  }
+  void OnEnd(const Status& status, v1::FinishReason finish, const v1::Usage& usage) override {
+    ++ends_;
+    results_.TryPush({status, finish, usage});
+  }
+  Result End() {
+    auto result = results_.PopUntil(std::chrono::steady_clock::now() + std::chrono::seconds(20));
+    if (!result) return {absl::DeadlineExceededError("the test waited 20 s"), {}, {}};
+    return *result;
+  }
+  const std::string& text() const { return text_; }  // after End
+  int ends() const { return ends_; }
+
+ private:
+  std::string text_;
+  std::atomic<int> ends_ = 0;
+  BoundedQueue<Result> results_{10};
+};
+
+class GenerationTest : public ::testing::Test {
+ protected:
+  explicit GenerationTest(size_t limit = ActiveGenerations::kDefaultLimit) : active_(limit) {
+    core_.model = model_;
+    core_.placement = &placement_;
+    core_.workers = &registry_;
+    core_.metrics = &router_metrics_;
+    core_.clock = SystemClock::Get();
+    core_.active = &active_;
+  }
+
+  FakeWorker& Add(std::string name, FakeWorker::Script script) {
+    workers_.push_back(std::make_unique<FakeWorker>(std::move(name), std::move(script)));
+    v1::RegisterRequest registration = workers_.back()->Registration();
+    EXPECT_TRUE(registry_.Register(registration).ok());
+    v1::ReportRequest report;
+    report.set_instance_id(registration.instance_id());
+    EXPECT_TRUE(registry_.OnReport(workers_.size(), report).ok());
+    return *workers_.back();
+  }
+
+  RequestPlan Plan() {
+    v1::GenerateRequest request;
+    request.set_text("q");
+    RequestPlan plan = *PlanRequest(request, model_, {.max_model_len = 512});
+    plan.arrived = core_.clock->Now();
+    plan.deadline = plan.arrived + std::chrono::seconds(60);
+    return plan;
+  }
+
+  const std::shared_ptr<const ServedModel> model_ = testing::MakeTestModel();
+  placement::Placement placement_{*placement::MakePolicy("round_robin", 1), SystemClock::Get()};
+  WorkerRegistry registry_{{.router_id = 7}, model_, &placement_};
+  Metrics metrics_;
+  RouterMetrics router_metrics_{&metrics_};
+  ActiveGenerations active_;
+  RouterCore core_;
+  std::vector<std::unique_ptr<FakeWorker>> workers_;
+};
+
+TEST_F(GenerationTest, AStreamWithoutAFinishReasonIsTriedElsewhere) {
+  Add("a", [](const auto&) { return FakeAnswer{.finish = v1::FINISH_REASON_UNSPECIFIED}; });
+  Add("b", [](const auto& request) { return AnswerText(request, "fine"); });
+  auto sink = std::make_shared<RecordingSink>();
+  Generation::Start(&core_, Plan(), sink);
+  RecordingSink::Result result = sink->End();
+  EXPECT_TRUE(result.status.ok()) << result.status;
+  EXPECT_EQ(sink->text(), "fine");
+  EXPECT_EQ(result.usage.retries(), 1u);
+  EXPECT_EQ(active_.size(), 0u);
+}
+
+TEST_F(GenerationTest, AWorkerThatGivesUpByItselfIsADeadline) {
+  Add("a", [](const auto&) { return FakeAnswer{.finish = v1::CANCELLED}; });
+  auto sink = std::make_shared<RecordingSink>();
+  Generation::Start(&core_, Plan(), sink);
+  EXPECT_EQ(sink->End().status.code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(GenerationTest, TheDeadlineEndsAWorkerThatHangs) {
+  Add("a", [](const auto&) { return FakeAnswer{.hang = true}; });
+  auto sink = std::make_shared<RecordingSink>();
+  RequestPlan plan = Plan();
+  plan.deadline = core_.clock->Now() + std::chrono::milliseconds(30);
+  Generation::Start(&core_, std::move(plan), sink);
+  EXPECT_EQ(sink->End().status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(placement_.num_in_flight(), 0u);
+}
+
+TEST_F(GenerationTest, ACancelledOneEndsOnceAndIsNotTriedElsewhere) {
+  Add("a", [](const auto&) { return FakeAnswer{.hang = true}; });
+  Add("b", [](const auto& request) { return AnswerText(request, "never"); });
+  auto sink = std::make_shared<RecordingSink>();
+  auto generation = Generation::Start(&core_, Plan(), sink);
+  generation->Cancel();
+  generation->Cancel();
+  EXPECT_EQ(sink->End().status.code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(workers_[1]->requests().size(), 0u);
+  EXPECT_EQ(sink->ends(), 1);
+}
+
+class LimitedGenerationTest : public GenerationTest {
+ protected:
+  LimitedGenerationTest() : GenerationTest(1) {}
+};
+
+TEST_F(LimitedGenerationTest, TheNumberOfRunningOnesIsBounded) {
+  Add("a", [](const auto&) { return FakeAnswer{.hang = true}; });
+  auto first_sink = std::make_shared<RecordingSink>();
+  auto second_sink = std::make_shared<RecordingSink>();
+  auto first = Generation::Start(&core_, Plan(), first_sink);
+  Generation::Start(&core_, Plan(), second_sink);
+  EXPECT_EQ(second_sink->End().status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(active_.size(), 1u);
+  active_.CancelAll();
+  EXPECT_EQ(first_sink->End().status.code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE(active_.WaitUntilEmpty(core_.clock->Now() + std::chrono::seconds(20)));
+  auto late = std::make_shared<RecordingSink>();
+  Generation::Start(&core_, Plan(), late);
+  EXPECT_EQ(late->End().status.code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(GenerationTest, RandomFailuresAndCancelsEndEachOnceAndLeaveNothingBehind) {  // R50
+  uint64_t seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  std::atomic<uint64_t> requests = seed;
+  auto script = [&](const v1::WorkerGenerateRequest& request) {
+    switch (std::hash<uint64_t>()(requests++) % 5) {
+      case 0:
+        return FakeAnswer{.status = absl::UnavailableError("down")};
+      case 1:
+        return FakeAnswer{.messages = {{100}}, .status = absl::InternalError("broken")};
+      case 2:
+        return FakeAnswer{.messages = {{100}}, .hang = true};
+      default:
+        return AnswerText(request, "ok");
+    }
+  };
+  for (const char* name : {"a", "b", "c"}) Add(name, script);
+  std::vector<std::shared_ptr<RecordingSink>> sinks;
+  std::vector<std::thread> cancels;
+  for (int i = 0; i < 200; ++i) {
+    auto sink = std::make_shared<RecordingSink>();
+    auto generation = Generation::Start(&core_, Plan(), sink);
+    sinks.push_back(sink);
+    if (random() % 2 == 0) cancels.emplace_back([generation] { generation->Cancel(); });
+  }
+  for (std::thread& thread : cancels) thread.join();
+  active_.CancelAll();  // those that hang
+  for (auto& sink : sinks) sink->End();
+  EXPECT_TRUE(active_.WaitUntilEmpty(core_.clock->Now() + std::chrono::seconds(20)));
+  for (auto& sink : sinks) EXPECT_EQ(sink->ends(), 1);
+  EXPECT_EQ(placement_.CheckIntegrity(), absl::OkStatus());
+  EXPECT_EQ(placement_.num_in_flight(), 0u);
+}
+
+}  // namespace
+}  // namespace pagoda::router
