@@ -10,7 +10,6 @@
 #include "common/kv/block_key_chain.h"
 #include "common/kv/encoding.h"
 #include "common/kv/space_strings.h"
-#include "common/kv/weights.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 
@@ -21,8 +20,7 @@ constexpr uint32_t kBlockTokens = 32;
 
 // Everything that a key depends on.
 struct Identity {
-  std::vector<WeightsFile> files = {{"a", Sha256::Of("a")}, {"b", Sha256::Of("b")}};
-  std::string config = "layers=30\n";
+  WeightsDigest weights{Sha256::Of("weights")};
   std::optional<Digest256> adapter;
   KvFormat format{.k_dtype = "bf16", .v_dtype = "bf16"};
   KvLayout layout{
@@ -36,13 +34,8 @@ struct Identity {
   uint64_t epoch = 1;
 
   Space MakeSpace() const {
-    SpaceFields fields{*MakeWeights(files, config),
-                       adapter,
-                       format.ToString(),
-                       block_tokens,
-                       layout.Digest(),
-                       rope.ToString(),
-                       numerics};
+    SpaceFields fields{weights,         adapter,         format.ToString(), block_tokens,
+                       layout.Digest(), rope.ToString(), numerics};
     return pagoda::MakeSpace(fields);
   }
   std::vector<BlockKey> Keys(CacheScope scope = CacheScope::Tenant()) const {
@@ -59,13 +52,7 @@ struct Identity {
 TEST(Identity, ChangingAnyFieldAloneChangesEveryKey) {
   using Change = std::function<void(Identity&)>;
   const std::vector<std::pair<std::string, Change>> changes = {
-      {"file name", [](Identity& i) { i.files[0].name = "a2"; }},
-      {"file content", [](Identity& i) { i.files[1].content[31] ^= 1; }},
-      {"file added",
-       [](Identity& i) {
-         i.files.push_back({"c", Sha256::Of("c")});
-       }},
-      {"config", [](Identity& i) { i.config = "layers=31\n"; }},
+      {"weights", [](Identity& i) { i.weights.bytes[31] ^= 1; }},
       {"adapter", [](Identity& i) { i.adapter = Sha256::Of("adapter"); }},
       {"k dtype", [](Identity& i) { i.format.k_dtype = "f32"; }},
       {"v dtype", [](Identity& i) { i.format.v_dtype = "f32"; }},
@@ -114,17 +101,6 @@ TEST(Identity, ChangingAnyFieldAloneChangesEveryKey) {
   EXPECT_GE(made, 2 * changes.size());
 }
 
-TEST(Identity, TheOrderOfWeightFilesDoesNotMatter) {
-  Identity a, b;
-  std::swap(b.files[0], b.files[1]);
-  EXPECT_EQ(a.Keys(), b.Keys());
-}
-
-TEST(Identity, WeightsNeedFilesWithDifferentNames) {
-  EXPECT_FALSE(MakeWeights({}, "").ok());
-  EXPECT_FALSE(MakeWeights({{"a", {}}, {"a", {}}}, "").ok());
-}
-
 TEST(Identity, MovingBytesBetweenNeighbouringStringsChangesTheSpace) {
   std::set<Space> spaces;
   for (size_t cut = 0; cut <= 6; ++cut) {
@@ -154,29 +130,9 @@ TEST(Identity, NoTwoListsOfStringsHaveOneEncoding) {
   }
 }
 
-TEST(Identity, ChunksOfAFileAreHashedTheSameByAnyNumberOfThreads) {
-  std::string bytes((64 << 20) + 5, 'x');
-  std::string first = bytes.substr(0, 64 << 20), second = bytes.substr(64 << 20);
-  std::string digests(AsBytes(Sha256::Of(first)));
-  digests += AsBytes(Sha256::Of(second));
-  EXPECT_EQ(ContentDigest(bytes, 1), Sha256::Of(digests));
-  EXPECT_EQ(ContentDigest(bytes, 3), Sha256::Of(digests));
-  EXPECT_EQ(ContentDigest("", 2), Sha256::Of(""));
-}
-
-TEST(Identity, ConfigLinesAreSortedAndFloatsAreTheirBits) {
-  ConfigText config;
-  config.Add("layers", -30);
-  config.AddFloat("eps", 1e-5f);
-  config.AddText("arch", "llama");
-  EXPECT_EQ(config.ToString(), "arch=llama\neps=3727c5ac\nlayers=-30\n");
-}
-
-TEST(IdentityDeathTest, AnAmbiguousSettingEndsTheProcess) {
-  ConfigText config;
-  config.Add("layers", 1);
-  EXPECT_DEATH(config.Add("layers", 2), "given twice");
-  EXPECT_DEATH(config.AddText("x=1\ny", "2"), "ambiguous");
+TEST(IdentityDeathTest, AnAmbiguousTextEndsTheProcess) {
+  KvFormat format{.k_dtype = "bf16;v=f32", .v_dtype = "bf16"};
+  EXPECT_DEATH(format.ToString(), "ambiguous");
 }
 
 // The vectors were computed by testdata/make_vectors.py from the written definition alone.
@@ -186,13 +142,9 @@ TEST(Identity, MatchesVectorsComputedIndependently) {
   ASSERT_EQ(vectors.size(), 3u);
   for (const auto& v : vectors) {
     SCOPED_TRACE(v["name"].get<std::string>());
-    std::vector<WeightsFile> files;
-    for (const auto& f : v["files"]) {
-      files.push_back({f["name"], ContentDigest(f["text"].get<std::string>())});
-    }
     SpaceFields fields;
-    fields.weights = *MakeWeights(files, v["config"].get<std::string>());
-    EXPECT_EQ(fields.weights.ToHex(), v["weights_digest"]);
+    std::string weights = *FromHex(v["weights_digest"].get<std::string>());
+    fields.weights = *WeightsDigest::FromBytes(weights);
     std::string adapter = *FromHex(v["adapter"].get<std::string>());
     if (!adapter.empty()) fields.adapter = BlockKey::FromBytes(adapter)->bytes;
     fields.kv_format = v["kv_format"];

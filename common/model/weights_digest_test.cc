@@ -11,6 +11,7 @@
 #include "common/model/digest_cache.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 
 namespace pagoda::model {
 namespace {
@@ -40,6 +41,21 @@ TEST(WeightsDigestTest, WeightsAreNamedByFilesAndConfig) {
             "478ea1a08c73d222c85e0f08d54b3201feaea373d23495e9440d649b0869375e");
   EXPECT_EQ(WeightsDigest({{"a", ContentDigest("1", 1)}, {"b", ContentDigest("2", 1)}}, config),
             WeightsDigest({{"b", ContentDigest("2", 1)}, {"a", ContentDigest("1", 1)}}, config));
+}
+
+// The vectors of common/kv, which say how a weights digest enters a block's key.
+TEST(WeightsDigestTest, MatchesTheVectorsOfTheBlockIdentity) {
+  std::ifstream file(PAGODA_KV_VECTORS);
+  auto vectors = nlohmann::json::parse(file);
+  ASSERT_FALSE(vectors.empty());
+  for (const auto& vector : vectors) {
+    std::vector<ModelFileDigest> files;
+    for (const auto& f : vector["files"]) {
+      files.push_back({f["name"], ContentDigest(f["text"].get<std::string>(), 1)});
+    }
+    EXPECT_EQ(Hex(WeightsDigest(files, vector["config"].get<std::string>())),
+              vector["weights_digest"]);
+  }
 }
 
 class DigestCacheTest : public ::testing::Test {
