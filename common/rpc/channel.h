@@ -21,6 +21,9 @@ enum class ChannelKind { kControl, kBulk };
 // A channel of its own connection to `address` (HOST:PORT or unix:PATH). Connecting happens with
 // the first call; a failed connection is tried again after 100 ms to 2 s with jitter, and calls
 // meanwhile fail at once (wait_for_ready is off).
+//
+// The last reference to a channel (contexts of calls hold one) must not be dropped on a thread of
+// gRPC, as in a reaction: gRPC 1.51 then joins that very thread and frees what it still uses.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, ChannelKind kind);
 
 }  // namespace pagoda::rpc

@@ -1,5 +1,6 @@
 #include "common/rpc/remote_block_store.h"
 
+#include <optional>
 #include <utility>
 
 #include "common/rpc/block_wire.h"
@@ -12,10 +13,9 @@ constexpr char kBusy[] = "too many calls to the KV store are running";
 
 // What a FindMissing call needs until its answer.
 struct FindCall {
-  FindCall(std::shared_ptr<RemoteCalls> calls, const CallContext& context)
-      : call(std::move(calls), context) {}
+  FindCall(RemoteCalls& calls, const CallContext& context) { call.emplace(calls, context); }
 
-  RemoteCall call;
+  std::optional<RemoteCall> call;  // empty once it has ended
   size_t blocks = 0;
   v1::FindMissingRequest request;
   v1::FindMissingResponse response;
@@ -53,7 +53,7 @@ bool Acceptable(const PutBlock& block, PutResult& refusal) {
 }  // namespace
 
 RemoteBlockStore::RemoteBlockStore(const Options& options)
-    : calls_(std::make_shared<RemoteCalls>(options)) {}
+    : calls_(std::make_unique<RemoteCalls>(options)) {}
 
 RemoteBlockStore::~RemoteBlockStore() { calls_->StopAll(); }
 
@@ -62,20 +62,21 @@ void RemoteBlockStore::FindMissing(const CallContext& context, std::vector<Block
   Status status = CheckCall(context, refs.size(), calls_->clock.Now());
   if (status.ok() && !calls_->TryStart(0, 0)) status = absl::ResourceExhaustedError(kBusy);
   if (!status.ok()) return done(FailedFind(status, refs.size()));
-  auto find = std::make_shared<FindCall>(calls_, context);
+  auto find = std::make_shared<FindCall>(*calls_, context);
   find->blocks = refs.size();
   find->request.set_keys(PackKeys(refs));
   find->request.set_tenant(context.tenant);
-  auto answer = [calls = calls_, find, done = std::move(done)](const grpc::Status& grpc_status) {
-    // Before it is looked at: from here on no cancel touches the call.
-    Status why = find->call.Ended(grpc_status);
+  auto answer = [calls = calls_.get(), find,
+                 done = std::move(done)](const grpc::Status& grpc_status) {
+    Status why = find->call->Ended(grpc_status);
+    find->call.reset();
     done(grpc_status.ok() ? ReadAnswer(find->response, find->blocks)
                           : FailedFind(why, find->blocks));
     calls->Ended(0, 0);
   };
-  find->call.Arm();
-  calls_->control->async()->FindMissing(&find->call.grpc_context(), &find->request, &find->response,
-                                        std::move(answer));
+  find->call->Arm();
+  calls_->control->async()->FindMissing(&find->call->grpc_context(), &find->request,
+                                        &find->response, std::move(answer));
 }
 
 void RemoteBlockStore::Get(const CallContext& context, std::vector<BlockRef> refs,
@@ -84,7 +85,7 @@ void RemoteBlockStore::Get(const CallContext& context, std::vector<BlockRef> ref
   if (refs.empty()) return sink->Finished();
   if (status.ok() && !calls_->TryStart(1, 0)) status = absl::ResourceExhaustedError(kBusy);
   if (!status.ok()) return FailGet(status, refs.size(), *sink);
-  StartRemoteGet(calls_, context, std::move(refs), std::move(sink));
+  StartRemoteGet(*calls_, context, std::move(refs), std::move(sink));
 }
 
 void RemoteBlockStore::Put(const CallContext& context, std::vector<PutBlock> blocks,
@@ -112,7 +113,7 @@ void RemoteBlockStore::Put(const CallContext& context, std::vector<PutBlock> blo
     return merge(std::vector<PutResult>(
         sent.size(), {PutOutcome::kNoRoom, 100, absl::ResourceExhaustedError(kBusy)}));
   }
-  StartRemotePut(calls_, context, std::move(sent), bytes, std::move(merge));
+  StartRemotePut(*calls_, context, std::move(sent), bytes, std::move(merge));
 }
 
 }  // namespace pagoda::rpc

@@ -47,7 +47,7 @@ class RemoteBlockStore final : public BlockStore {
   void Put(const CallContext& context, std::vector<PutBlock> blocks, PutCallback done) override;
 
  private:
-  const std::shared_ptr<struct RemoteCalls> calls_;
+  const std::unique_ptr<struct RemoteCalls> calls_;
 };
 
 }  // namespace pagoda::rpc

@@ -49,20 +49,20 @@ void RemoteCalls::StopAll() {
   while (running_ > 0) changed_.Wait(mutex_);
 }
 
-RemoteCall::RemoteCall(std::shared_ptr<RemoteCalls> calls, const CallContext& context)
-    : calls_(std::move(calls)), cancel_(context.cancel) {
+RemoteCall::RemoteCall(RemoteCalls& calls, const CallContext& context)
+    : calls_(calls), cancel_(context.cancel) {
   grpc_context_.set_deadline(
-      ToGrpcDeadline(context.deadline, calls_->options.max_call, calls_->clock.Now()));
+      ToGrpcDeadline(context.deadline, calls_.options.max_call, calls_.clock.Now()));
   if (!context.trace_id.empty()) grpc_context_.AddMetadata("x-pagoda-trace-id", context.trace_id);
 }
 
 bool RemoteCall::cancelled() const {
-  return cancel_.stop_requested() || calls_->stop.stop_requested();
+  return cancel_.stop_requested() || calls_.stop.stop_requested();
 }
 
 void RemoteCall::Arm() {
   on_cancel_.emplace(cancel_, [this] { grpc_context_.TryCancel(); });
-  on_stop_.emplace(calls_->stop.get_token(), [this] { grpc_context_.TryCancel(); });
+  on_stop_.emplace(calls_.stop.get_token(), [this] { grpc_context_.TryCancel(); });
 }
 
 Status RemoteCall::Ended(const grpc::Status& status) {
@@ -70,7 +70,7 @@ Status RemoteCall::Ended(const grpc::Status& status) {
   on_stop_.reset();
   if (cancel_.stop_requested()) return absl::CancelledError("cancelled by the caller");
   if (status.ok()) return absl::InternalError("the store ended the call too early");
-  return Annotate(FromGrpc(status), "KV store " + calls_->options.address);
+  return Annotate(FromGrpc(status), "KV store " + calls_.options.address);
 }
 
 }  // namespace pagoda::rpc

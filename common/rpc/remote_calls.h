@@ -1,6 +1,10 @@
 // What the running calls of one RemoteBlockStore share, and their common start: deadline, cancel,
 // limits.
 //
+// gRPC must not see the last use of a channel end on one of its own threads: it would join that
+// thread. So a call lets go of its context before it counts itself out, and the channels go with
+// the store.
+//
 // Concurrency: every method may be called from any thread.
 #ifndef PAGODA_COMMON_RPC_REMOTE_CALLS_H_
 #define PAGODA_COMMON_RPC_REMOTE_CALLS_H_
@@ -25,6 +29,7 @@ struct RemoteCalls {
 
   // Counts a call in; false when the limit is reached or the store is being destroyed.
   bool TryStart(int gets, uint64_t put_bytes);
+  // The last that a call does; nothing of it may be used after.
   void Ended(int gets, uint64_t put_bytes);
   // Calls off what runs and waits until it has answered.
   void StopAll();
@@ -50,11 +55,11 @@ struct RemoteCalls {
 // end call off.
 class RemoteCall {
  public:
-  RemoteCall(std::shared_ptr<RemoteCalls> calls, const CallContext& context);
+  // `calls` outlives this.
+  RemoteCall(RemoteCalls& calls, const CallContext& context);
 
   grpc::ClientContext& grpc_context() { return grpc_context_; }
-  RemoteCalls& calls() { return *calls_; }
-  const std::shared_ptr<RemoteCalls>& shared_calls() const { return calls_; }
+  RemoteCalls& calls() { return calls_; }
   bool cancelled() const;
   void Cancel() { grpc_context_.TryCancel(); }
 
@@ -65,7 +70,7 @@ class RemoteCall {
   Status Ended(const grpc::Status& status);
 
  private:
-  const std::shared_ptr<RemoteCalls> calls_;
+  RemoteCalls& calls_;
   const std::stop_token cancel_;
   grpc::ClientContext grpc_context_;
   using OnStop = std::stop_callback<std::function<void()>>;
@@ -73,10 +78,10 @@ class RemoteCall {
   std::optional<OnStop> on_stop_;
 };
 
-void StartRemoteGet(std::shared_ptr<RemoteCalls> calls, const CallContext& context,
-                    std::vector<BlockRef> refs, std::shared_ptr<BlockSink> sink);
-void StartRemotePut(std::shared_ptr<RemoteCalls> calls, const CallContext& context,
-                    std::vector<PutBlock> blocks, uint64_t bytes, BlockStore::PutCallback done);
+void StartRemoteGet(RemoteCalls& calls, const CallContext& context, std::vector<BlockRef> refs,
+                    std::shared_ptr<BlockSink> sink);
+void StartRemotePut(RemoteCalls& calls, const CallContext& context, std::vector<PutBlock> blocks,
+                    uint64_t bytes, BlockStore::PutCallback done);
 
 }  // namespace pagoda::rpc
 

@@ -19,9 +19,9 @@ namespace {
 
 class RemoteGet final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  RemoteGet(std::shared_ptr<RemoteCalls> calls, const CallContext& context,
-            std::vector<BlockRef> refs, std::shared_ptr<BlockSink> sink)
-      : call_(std::move(calls), context), refs_(std::move(refs)), sink_(std::move(sink)) {
+  RemoteGet(RemoteCalls& calls, const CallContext& context, std::vector<BlockRef> refs,
+            std::shared_ptr<BlockSink> sink)
+      : call_(calls, context), refs_(std::move(refs)), sink_(std::move(sink)) {
     v1::GetRequest request;
     request.set_keys(PackKeys(refs_));
     request.set_tenant(context.tenant);
@@ -58,9 +58,9 @@ class RemoteGet final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::B
     }
     sink_->Finished();
     sink_ = nullptr;
-    std::shared_ptr<RemoteCalls> calls = call_.shared_calls();
+    RemoteCalls& calls = call_.calls();
     delete this;
-    calls->Ended(1, 0);
+    calls.Ended(1, 0);
   }
 
   // An error means that the stream cannot be understood any more.
@@ -131,9 +131,9 @@ class RemoteGet final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::B
 
 }  // namespace
 
-void StartRemoteGet(std::shared_ptr<RemoteCalls> calls, const CallContext& context,
-                    std::vector<BlockRef> refs, std::shared_ptr<BlockSink> sink) {
-  (new RemoteGet(std::move(calls), context, std::move(refs), std::move(sink)))->Start();
+void StartRemoteGet(RemoteCalls& calls, const CallContext& context, std::vector<BlockRef> refs,
+                    std::shared_ptr<BlockSink> sink) {
+  (new RemoteGet(calls, context, std::move(refs), std::move(sink)))->Start();
 }
 
 }  // namespace pagoda::rpc

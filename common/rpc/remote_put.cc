@@ -28,9 +28,9 @@ constexpr uint64_t kMaxOfferBytes = uint64_t{32} << 20;  // half of what a store
 
 class RemotePut final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  RemotePut(std::shared_ptr<RemoteCalls> calls, const CallContext& context,
-            std::vector<PutBlock> blocks, uint64_t bytes, BlockStore::PutCallback done)
-      : call_(std::move(calls), context),
+  RemotePut(RemoteCalls& calls, const CallContext& context, std::vector<PutBlock> blocks,
+            uint64_t bytes, BlockStore::PutCallback done)
+      : call_(calls, context),
         bytes_(bytes),
         done_(std::move(done)),
         blocks_(std::move(blocks)),
@@ -91,11 +91,12 @@ class RemotePut final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::B
       results = std::move(results_);
     }
     BlockStore::PutCallback done = std::move(done_);
-    std::shared_ptr<RemoteCalls> calls = call_.shared_calls();
+    RemoteCalls& calls = call_.calls();
     uint64_t bytes = bytes_;
     delete this;
     done(std::move(results));
-    calls->Ended(0, bytes);
+    done = nullptr;
+    calls.Ended(0, bytes);
   }
 
   Status TakeAnswers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -210,9 +211,9 @@ class RemotePut final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::B
 
 }  // namespace
 
-void StartRemotePut(std::shared_ptr<RemoteCalls> calls, const CallContext& context,
-                    std::vector<PutBlock> blocks, uint64_t bytes, BlockStore::PutCallback done) {
-  (new RemotePut(std::move(calls), context, std::move(blocks), bytes, std::move(done)))->Start();
+void StartRemotePut(RemoteCalls& calls, const CallContext& context, std::vector<PutBlock> blocks,
+                    uint64_t bytes, BlockStore::PutCallback done) {
+  (new RemotePut(calls, context, std::move(blocks), bytes, std::move(done)))->Start();
 }
 
 }  // namespace pagoda::rpc
