@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import unittest
 
 from cluster import ApiError, Cluster, eventually
@@ -119,12 +120,19 @@ class UpTest(unittest.TestCase):
             for pid in cluster.pids.values():
                 eventually(lambda: not os.path.exists(f"/proc/{pid}"), f"{pid} lives on")
 
-    def test_a_model_that_cannot_be_read_is_named(self):
-        run = subprocess.run([f"{BIN_DIR}/pagoda", "up", "--model", "/nonexistent.gguf", "--workers", "1"],
+    def up_fails(self, model):
+        run = subprocess.run([f"{BIN_DIR}/pagoda", "up", "--model", model, "--workers", "1"],
                              capture_output=True, text=True, timeout=120)
-        self.assertEqual(run.returncode, 1)
-        self.assertIn("/nonexistent.gguf", run.stderr)
+        self.assertIn(model, run.stderr)
         self.assertEqual(run.stdout, "")
+        return run.returncode
+
+    def test_a_model_that_cannot_be_read_is_named(self):
+        self.assertEqual(self.up_fails("/nonexistent.gguf"), 2)
+        with tempfile.NamedTemporaryFile(suffix=".gguf") as truncated, open(MODEL, "rb") as whole:
+            truncated.write(whole.read(5000))
+            truncated.flush()
+            self.assertEqual(self.up_fails(truncated.name), 1)
 
     def test_an_unknown_flag_is_status_2(self):
         run = subprocess.run([f"{BIN_DIR}/pagoda", "up", "--model", MODEL, "--wrokers", "1"],

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import select
 import signal
 import subprocess
 import tempfile
@@ -41,37 +42,35 @@ class Cluster:
             line = self._first_line()
             self.ready = json.loads(line)
         except Exception as error:
-            self.process.kill()
-            self.process.wait()
-            raise AssertionError(f"the cluster did not start: {error}\n{self.log_text()}") from None
+            self._end(signal.SIGKILL)
+            raise AssertionError(f"the cluster did not start: {error}\n{self.log_text()}") from error
         self.http = urllib.parse.urlsplit(self.ready["http"]).netloc
         self.pids = self.ready["pids"]
         return self
 
     def __exit__(self, *exc):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
+        if exc[0] is not None:
+            print(self.log_text())
+        self._end(signal.SIGTERM)
+
+    def _end(self, signal_number):
+        self.process.send_signal(signal_number)
         try:
             self.exit_status = self.process.wait(READY_TIMEOUT_S)
         finally:
             self.process.kill()
+            self.process.wait()
             self.process.stdout.close()
-        if exc[0] is not None:
-            print(self.log_text())
 
     def _first_line(self):
-        os.set_blocking(self.process.stdout.fileno(), False)
-        deadline, text = time.monotonic() + READY_TIMEOUT_S, ""
-        while "\n" not in text:
-            if self.process.poll() is not None:
-                raise AssertionError(f"exit status {self.process.returncode}")
+        deadline, stdout = time.monotonic() + READY_TIMEOUT_S, self.process.stdout
+        while not select.select([stdout], [], [], 0.1)[0]:
             if time.monotonic() > deadline:
                 raise AssertionError("not ready in time")
-            chunk = self.process.stdout.read()
-            text += chunk or ""
-            if not chunk:
-                time.sleep(0.01)
-        return text
+        line = stdout.readline()
+        if not line:
+            raise AssertionError(f"exit status {self.process.wait()}")
+        return line
 
     def log_text(self):
         self.log.seek(0)
