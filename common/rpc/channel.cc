@@ -25,7 +25,10 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, ChannelKi
   // Bulk and control share no connection, and neither do two clients in one process: a large
   // transfer must not stand in a small call's way.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  auto channel =
+      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  channel->GetState(true);  // connect now, so that the first call need not wait for it
+  return channel;
 }
 
 }  // namespace pagoda::rpc

@@ -73,9 +73,6 @@ bool Registrar::Register() {
     return false;
   }
   if (response.report_interval_ms() > 0) interval_ms_ = response.report_interval_ms();
-  registered_ = true;
-  Log(LogLevel::kInfo, "registered at router", {{"router", options_.router_address}});
-  options_.on_registered();
   return true;
 }
 
@@ -84,19 +81,27 @@ void Registrar::Report() {
   if (!SetCurrentCall(&context)) return;
   auto stream = v1::Control::NewStub(channel_)->Report(&context);
   v1::ReportRequest report;
+  v1::ReportResponse answer;
   uint64_t sequence = 0;
   do {
     report.Clear();
     report.set_instance_id(options_.registration.instance_id());
     report.set_sequence(++sequence);
     options_.fill_report(report);
-    if (!stream->Write(report)) break;
+    if (!stream->Write(report) || !stream->Read(&answer)) break;
+    if (!registered_) OnFirstAnswer();
   } while (!WaitOrStopped(milliseconds(interval_ms_)));
   // The call is over for us either way; without the cancel Finish would wait for a router that
   // hangs.
   context.TryCancel();
   stream->Finish();
   SetCurrentCall(nullptr);
+}
+
+void Registrar::OnFirstAnswer() {
+  registered_ = true;
+  Log(LogLevel::kInfo, "registered at router", {{"router", options_.router_address}});
+  options_.on_registered();
 }
 
 bool Registrar::WaitOrStopped(Duration time) {

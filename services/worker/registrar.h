@@ -28,7 +28,7 @@ class Registrar {
     // Fills the load of a report; called every interval on the registrar's thread and must not
     // wait.
     std::function<void(v1::ReportRequest&)> fill_report;
-    // Called after each registration, on the registrar's thread.
+    // Called each time the router begins to send us requests, on the registrar's thread.
     std::function<void()> on_registered = [] {};
     // The interval when the router names none.
     Duration report_interval = std::chrono::milliseconds(250);
@@ -37,13 +37,14 @@ class Registrar {
   explicit Registrar(Options options);
   ~Registrar();
 
-  // True while the router holds our registration, as far as we know.
+  // True while the router holds our registration and answers our reports.
   bool registered() const { return registered_; }
 
  private:
   void Run();
   bool Register();
   void Report();
+  void OnFirstAnswer();
   // Waits, at most until the registrar is stopped; true when it is.
   bool WaitOrStopped(Duration time);
   bool stopped();

@@ -27,6 +27,7 @@ class FakeControl final : public v1::Control::Service {
     for (int i = 1; stream->Read(&report); ++i) {
       if (report.sequence() != static_cast<uint64_t>(i) || report.running() != 3) ++wrong_reports;
       ++reports;
+      stream->Write({});
       if (i == reports_per_stream) break;
     }
     return grpc::Status::OK;
