@@ -3,6 +3,7 @@
 #include <grpcpp/server_context.h>
 
 #include <atomic>
+#include <utility>
 
 #include "common/rpc/grpc_status.h"
 #include "pagoda/v1/control.grpc.pb.h"
@@ -16,8 +17,7 @@ grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const Sta
   return reactor;
 }
 
-// One report stream: reads until the worker ends it or breaks off. Answers would only be written to
-// ask for something (ReportResponse); nothing is asked for yet.
+// One report stream: reads a report, answers it, and reads on until the worker ends it or breaks off.
 class ReportStream final : public grpc::ServerBidiReactor<v1::ReportRequest, v1::ReportResponse> {
  public:
   ReportStream(WorkerRegistry* registry, uint64_t number) : registry_(registry), number_(number) {
@@ -28,6 +28,12 @@ class ReportStream final : public grpc::ServerBidiReactor<v1::ReportRequest, v1:
     if (!ok) return Finish(grpc::Status::OK);
     auto response = registry_->OnReport(number_, report_);
     if (!response.ok()) return Finish(rpc::ToGrpc(response.status()));
+    response_ = *std::move(response);
+    StartWrite(&response_);
+  }
+
+  void OnWriteDone(bool ok) override {
+    if (!ok) return Finish(grpc::Status::OK);
     StartRead(&report_);
   }
 
@@ -40,6 +46,7 @@ class ReportStream final : public grpc::ServerBidiReactor<v1::ReportRequest, v1:
   WorkerRegistry* const registry_;
   const uint64_t number_;
   v1::ReportRequest report_;
+  v1::ReportResponse response_;
 };
 
 class ControlService final : public v1::Control::CallbackService {
