@@ -3,15 +3,13 @@
 // counting are block_store_admin.h.
 //
 // - Asynchronous: a call returns at once or after bounded work without waiting; its answers may
-// come on
-//   the calling thread, before the call returns, or on another. They come exactly once, whatever
-//   fails.
+//   come on the calling thread, before the call returns, or on another. They come exactly once,
+//   whatever fails.
 // - A missing block is an answer, not an error. A failure is one of the blocks it hit, never of the
-// call.
+//   call.
 // - Put is idempotent: a key's bytes are equal on every worker. The store does not trust this: a
-// put
-//   whose payload checksum or length differs from what is held is refused (DIVERGENT), the first
-//   stays.
+//   put whose payload checksum or length differs from what is held is refused (DIVERGENT), the
+//   first stays.
 // - A result owns what it points into.
 // - Callbacks and sinks must not block, and must not wait for another call to the same store.
 //
@@ -112,7 +110,7 @@ class BlockSink {
 struct PutBlock {
   RecordHeader header;
   RecordMeta meta;
-  BlockView payload;  // held until the block's answer
+  BlockView payload;  // its owner is released when the store has let go, soon after the answer
 };
 
 enum class PutOutcome : uint8_t {

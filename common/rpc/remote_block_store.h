@@ -5,10 +5,9 @@
 // retry, and it does not decide when to stop asking.
 //
 // - Get checks each header (its checksum, key and place in the prefix) before the sink sees it,
-// copies once with the checksum in that pass, and lends memory of its own.
+//   copies once with the checksum in that pass, and lends memory of its own.
 // - Put sends a lone block at once and offers several first, so that only what is wanted travels.
-// Payloads
-//   are sent from where they lie; their owners say when gRPC has let go.
+//   Payloads are sent from where they lie; their owners say when gRPC has let go.
 //
 // Concurrency: every method may be called from any thread. Answers come on gRPC's threads, or on
 // the calling thread when nothing was sent. The destructor calls off what runs and waits for its

@@ -8,7 +8,6 @@
 
 #include <utility>
 
-#include "common/base/crc32c.h"
 #include "common/rpc/block_wire.h"
 #include "common/rpc/bulk_codec.h"
 #include "common/rpc/grpc_status.h"
