@@ -1,6 +1,7 @@
 // Requests and limits of the server, spoken byte by byte over loopback.
 #include "common/http/http_server.h"
 
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -171,6 +172,41 @@ TEST(HttpServerTest, GarbageGets400AndTheServerGoesOn) {
   LoopbackSocket client(server.address());
   client.Send("POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n");
   EXPECT_THAT(client.ReadToEnd(), StartsWith("HTTP/1.1 501"));
+  LoopbackSocket good(server.address());
+  good.Send(kHello);
+  EXPECT_THAT(good.ReadUntil("hello\n"), StartsWith("HTTP/1.1 200"));
+}
+
+TEST(HttpServerTest, RandomlyDamagedRequestsNeverStopTheServer) {
+  uint64_t seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  TestServer server({.linger_timeout = std::chrono::milliseconds(20)});
+  const std::string whole = Post("abcdef") +
+                            "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+                            "3\r\nabc\r\n0\r\n\r\n" +
+                            std::string(kHello);
+  for (int i = 0; i < 500; ++i) {
+    std::string damaged = whole;
+    for (uint64_t changes = 1 + random() % 4; changes > 0; --changes) {
+      size_t at = random() % damaged.size();
+      switch (random() % 3) {
+        case 0:
+          damaged[at] = static_cast<char>(random());
+          break;
+        case 1:
+          damaged.erase(at, 1 + random() % 8);
+          break;
+        default:
+          damaged.insert(at, damaged.substr(random() % damaged.size(), random() % 16));
+      }
+      if (damaged.empty()) damaged = "x";
+    }
+    LoopbackSocket client(server.address());
+    client.Send(damaged);
+    client.ShutdownSending();
+    client.ReadToEnd();
+  }
   LoopbackSocket good(server.address());
   good.Send(kHello);
   EXPECT_THAT(good.ReadUntil("hello\n"), StartsWith("HTTP/1.1 200"));

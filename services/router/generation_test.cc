@@ -99,6 +99,17 @@ TEST_F(GenerationTest, AStreamWithoutAFinishReasonIsTriedElsewhere) {
   EXPECT_EQ(active_.size(), 0u);
 }
 
+TEST_F(GenerationTest, NothingIsTriedElsewhereAfterTheFirstToken) {
+  FakeAnswer dies{.messages = {testing::ByteIds("x")}, .status = absl::UnavailableError("gone")};
+  Add("a", [dies](const auto&) { return dies; });
+  Add("b", [](const auto& request) { return AnswerText(request, "never"); });
+  auto sink = std::make_shared<RecordingSink>();
+  Generation::Start(&core_, Plan(), sink);
+  EXPECT_EQ(sink->End().status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(sink->text(), "x");
+  EXPECT_EQ(workers_[1]->requests().size(), 0u);
+}
+
 TEST_F(GenerationTest, AWorkerThatGivesUpByItselfIsADeadline) {
   Add("a", [](const auto&) { return FakeAnswer{.finish = v1::CANCELLED}; });
   auto sink = std::make_shared<RecordingSink>();
