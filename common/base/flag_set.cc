@@ -74,7 +74,7 @@ struct FlagSet::Parser {
           OtherVariables().count(name)) {
         continue;
       }
-      Log(LogLevel::kDebug, "ignored an environment variable that is no flag", {{"name", name}});
+      Log(LogLevel::kInfo, "ignored an environment variable that is no flag of this program", {{"name", name}});
     }
   }
 

@@ -71,6 +71,9 @@ void AddFlags(FlagSet& flags, WorkerOptions& options) {
                    OneOf({"write_through", "off"}, {"write_through_selective", "write_back"}));
   flags.AddChecked("kv-load", "load (look in the store first) or recompute", &options.kv_load,
                    OneOf({"load", "recompute"}, {"both", "auto"}));
+  flags.AddSwitch("poison-freed-blocks",
+                  "fill freed KV blocks with 0xFF, so that reading one shows (for tests)",
+                  &options.poison_freed_blocks);
   flags.Add("max-num-seqs", "sequences in one step", &options.max_num_seqs, 1, 4096);
   flags.Add("max-num-batched-tokens", "tokens computed in one step",
             &options.max_num_batched_tokens, 1, 65536);

@@ -141,6 +141,7 @@ Status Server::StartEngine() {
   engine.scheduler.max_num_seqs = options_.max_num_seqs;
   engine.scheduler.enable_chunked_prefill = options_.enable_chunked_prefill;
   engine.prefill_tokens_per_second = backend_->prefill_rate();
+  engine.poison_freed_blocks = options_.poison_freed_blocks;
   engine_metrics_ = std::make_unique<EngineMetrics>(&metrics_);
   engine_ = std::make_unique<Engine>(engine, &backend_->runner(), &backend_->pool(),
                                      transfer_.get(), engine_metrics_.get(), SystemClock::Get());

@@ -32,8 +32,9 @@ class Cluster:
     """`pagoda up` with `flags`; use as a context manager."""
 
     def __init__(self, bin_dir, model, workers=2, flags=()):
+        free_ports = ["--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0"]
         self.command = [str(pathlib.Path(bin_dir) / "pagoda"), "up", "--model", str(model), "--workers",
-                        str(workers), "--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0", *flags]
+                        str(workers), *free_ports, "--poison-freed-blocks", *flags]
         self.log = tempfile.TemporaryFile(mode="w+")
 
     def __enter__(self):
