@@ -12,8 +12,9 @@
 
 namespace pagoda::worker {
 
-// A stop set is searched for each token; the proto promises this limit to clients.
-inline constexpr size_t kMaxStopTokenIds = 256;
+// A stop set is searched for each token. 256 are the client's at most (the proto's promise), the
+// rest is for the model's own.
+inline constexpr size_t kMaxStopSet = 256 + 64;
 
 struct RequestLimits {
   uint32_t vocabulary_size = 0;

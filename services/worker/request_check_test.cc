@@ -48,8 +48,8 @@ TEST(RequestCheckTest, AnErrorNamesTheFieldAndTheLimit) {
   request.output_ids = {2000};
   ExpectRefused(request, kInvalid, "output_ids[0]: 2000", "1000");
   request = Request(Tokens(4), 2);
-  request.stop_token_ids = Tokens(257);
-  ExpectRefused(request, kInvalid, "stop_token_ids: 257", "256");
+  request.stop_token_ids = Tokens(321);
+  ExpectRefused(request, kInvalid, "stop_token_ids: 321", "320");
 }
 
 TEST(RequestCheckTest, SamplingParametersOutOfRangeAreRefused) {

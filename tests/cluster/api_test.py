@@ -85,6 +85,12 @@ class ApiTest(unittest.TestCase):
             with self.subTest(body=body):
                 self.refused(status, path, body, names)
 
+    def test_a_client_may_name_256_stop_ids(self):
+        stop = list(range(20, 276))
+        self.cluster.complete([5, 6], max_tokens=3, stop_token_ids=stop)
+        self.refused(400, "/v1/completions", {"model": "default", "prompt": [5], "stop_token_ids": [*stop, 276]},
+                     "stop_token_ids")
+
     def test_bad_bytes_are_refused(self):
         self.refused(400, "/v1/completions", b"{", "JSON")
         self.refused(400, "/v1/completions", b'{"model":"default","prompt":"\xff\xfe"}', "UTF-8")
