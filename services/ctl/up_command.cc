@@ -123,7 +123,7 @@ Status CheckModel(const RoutedFlags& routed) {
   }
   if (!model) return absl::InvalidArgumentError("--model FILE is required");
   if (access(model->c_str(), R_OK) != 0) {
-    return absl::InvalidArgumentError("--model: cannot read \"" + *model + "\"");
+    return absl::NotFoundError("--model: cannot read \"" + *model + "\"");
   }
   return absl::OkStatus();
 }
@@ -184,6 +184,10 @@ int RunUp(int argc, const char* const* argv) {
   StatusOr<FlagRules> rules = AskPrograms(folder);
   if (!rules.ok()) return Failure("cannot start the cluster", rules.status());
   StatusOr<Cluster::Options> options = ClusterOptions(arguments, *std::move(rules), folder);
+  // The command line was right; the cluster can just not be had.
+  if (absl::IsNotFound(options.status())) {
+    return Failure("the cluster is not ready", options.status());
+  }
   if (!options.ok()) return UsageError(options.status());
   Cluster cluster(*std::move(options));
   return RunCluster(cluster);

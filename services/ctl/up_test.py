@@ -154,18 +154,19 @@ class UpTest(unittest.TestCase):
         self.up(PAGODA_RAM_BYTES="2GiB")
         self.assertNotIn("--ram-bytes", self.arguments("pagoda-kvstore"))
 
-    def test_wrong_usage_starts_nothing(self):
+    def test_wrong_usage_and_a_missing_file_start_nothing(self):
         model = ["--model", str(self.model)]
-        for flags, reason in [
-                (model + ["--kv-cache-byte", "1"], "unknown flag --kv-cache-byte (did you mean --kv-cache-bytes?)"),
-                (model + ["--workers", "0"], '--workers: "0" is not a number from 1 to 64'),
-                (model + ["--workers", "two"], '"two" is not a number'),
-                (model + ["--kvstore", "127.0.0.1:1"], "--kvstore is set by"),
-                (["--workers", "1"], "--model FILE is required"),
-                (["--model", "/nowhere.gguf"], 'cannot read "/nowhere.gguf"')]:
+        for status, flags, reason in [
+                (2, model + ["--kv-cache-byte", "1"],
+                 "unknown flag --kv-cache-byte (did you mean --kv-cache-bytes?)"),
+                (2, model + ["--workers", "0"], '--workers: "0" is not a number from 1 to 64'),
+                (2, model + ["--workers", "two"], '"two" is not a number'),
+                (2, model + ["--kvstore", "127.0.0.1:1"], "--kvstore is set by"),
+                (2, ["--workers", "1"], "--model FILE is required"),
+                (1, ["--model", "/nowhere.gguf"], '/nowhere.gguf')]:
             process = self.start(*flags)
             out, error = process.communicate(timeout=30)
-            self.assertEqual(process.returncode, 2, flags)
+            self.assertEqual(process.returncode, status, flags)
             self.assertIn(reason, error)
             self.assertEqual(out, "")
         self.assertEqual(self.events(), [])

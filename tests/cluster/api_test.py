@@ -134,7 +134,7 @@ class UpTest(unittest.TestCase):
         return run.returncode
 
     def test_a_model_that_cannot_be_read_is_named(self):
-        self.assertEqual(self.up_fails("/nonexistent.gguf"), 2)
+        self.assertEqual(self.up_fails("/nonexistent.gguf"), 1)
         with tempfile.NamedTemporaryFile(suffix=".gguf") as truncated, open(MODEL, "rb") as whole:
             truncated.write(whole.read(5000))
             truncated.flush()
