@@ -2,7 +2,8 @@
 """The main job on a running cluster: two workers share KV blocks through the store, and the answer does not
 depend on where they came from.
 
-usage: sharing_test.py BIN_DIR MODEL
+usage: sharing_test.py BIN_DIR MODEL [TEST ...]
+MODEL may be "smollm2": the file that PAGODA_TEST_MODEL names.
 """
 import concurrent.futures
 import os
@@ -168,6 +169,8 @@ class SmallPoolTest(unittest.TestCase):
 
 if __name__ == "__main__":
     MODEL = sys.argv.pop(2)
+    if MODEL == "smollm2":
+        MODEL = os.environ["PAGODA_TEST_MODEL"]
     BIN_DIR = sys.argv.pop(1)
     SMALL_POOL = ("--kv-cache-bytes", "2MiB", "--kv-offload", "off")
     unittest.main(verbosity=2)
