@@ -11,9 +11,17 @@ namespace {
 
 using nlohmann::json;
 
-// The deepest nesting of brackets outside strings; what is not JSON is found by the parser.
-int Depth(std::string_view text) {
-  int depth = 0, deepest = 0;
+// What parsing would build, counted before it is built.
+struct Shape {
+  int depth = 0;          // the deepest nesting of brackets outside strings
+  size_t nodes = 0;       // strings, objects and arrays: an allocation each
+  size_t separators = 0;  // commas: each but the last value of an object or array has one
+};
+
+// What is not JSON is found by the parser; no value can hide from these counts.
+Shape Measure(std::string_view text) {
+  Shape shape;
+  int depth = 0;
   bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
     char c = text[i];
@@ -22,23 +30,41 @@ int Depth(std::string_view text) {
       if (c == '"') in_string = false;
     } else if (c == '"') {
       in_string = true;
+      ++shape.nodes;
     } else if (c == '{' || c == '[') {
-      deepest = std::max(deepest, ++depth);
+      shape.depth = std::max(shape.depth, ++depth);
+      ++shape.nodes;
     } else if (c == '}' || c == ']') {
       --depth;
+    } else if (c == ',') {
+      ++shape.separators;
     }
   }
-  return deepest;
+  return shape;
+}
+
+Status CheckShape(const Shape& shape) {
+  if (shape.depth > kMaxJsonDepth) {
+    return absl::InvalidArgumentError("the body nests " + std::to_string(shape.depth) +
+                                      " levels deep; the limit is " +
+                                      std::to_string(kMaxJsonDepth));
+  }
+  if (shape.nodes > kMaxJsonNodes) {
+    return absl::InvalidArgumentError("the body holds " + std::to_string(shape.nodes) +
+                                      " strings, objects and arrays; the limit is " +
+                                      std::to_string(kMaxJsonNodes));
+  }
+  if (shape.separators >= kMaxJsonValues) {
+    return absl::InvalidArgumentError("the body holds over " + std::to_string(shape.separators) +
+                                      " values; the limit is " + std::to_string(kMaxJsonValues));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 StatusOr<json> ParseJsonObject(std::string_view body) {
-  if (int depth = Depth(body); depth > kMaxJsonDepth) {
-    return absl::InvalidArgumentError("the body nests " + std::to_string(depth) +
-                                      " levels deep; the limit is " +
-                                      std::to_string(kMaxJsonDepth));
-  }
+  PAGODA_RETURN_IF_ERROR(CheckShape(Measure(body)));
   try {
     json value = json::parse(body.begin(), body.end());
     if (!value.is_object()) {

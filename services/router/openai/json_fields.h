@@ -6,6 +6,7 @@
 #ifndef PAGODA_SERVICES_ROUTER_OPENAI_JSON_FIELDS_H_
 #define PAGODA_SERVICES_ROUTER_OPENAI_JSON_FIELDS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -18,9 +19,15 @@ namespace pagoda::router::openai {
 
 // Deeper JSON has no use in these APIs and costs stack in whoever walks it.
 inline constexpr int kMaxJsonDepth = 32;
+// Strings (keys too), objects and arrays cost up to 130 bytes each when parsed, and three of the
+// body: a body of 16 MiB could take a GiB. This many are a chat of 50,000 messages.
+inline constexpr size_t kMaxJsonNodes = 256 << 10;
+// Numbers cost 16 bytes each, up to three times that while an array grows. Two million token ids
+// are a longer prompt than 16 MiB holds of any large vocabulary.
+inline constexpr size_t kMaxJsonValues = 2 << 20;
 
 // Errors: INVALID_ARGUMENT with the place for text that is not JSON (RFC 8259, UTF-8, numbers that
-// a double holds), nests deeper than kMaxJsonDepth, or is not an object at the top. Of equal keys
+// a double holds), passes one of the limits above, or is not an object at the top. Of equal keys
 // the last one counts.
 StatusOr<nlohmann::json> ParseJsonObject(std::string_view body);
 

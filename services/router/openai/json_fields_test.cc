@@ -44,6 +44,29 @@ TEST(JsonFieldsTest, DeepNestingIsRefusedBeforeItIsParsed) {
   EXPECT_TRUE(ParseJsonObject("{\"a\":\"" + std::string(100, '[') + "\\\"[\"}").ok());
 }
 
+std::string Repeated(std::string_view part, size_t count) {
+  std::string text;
+  for (size_t i = 0; i < count; ++i) text += part;
+  return text;
+}
+
+TEST(JsonFieldsTest, ManySmallValuesAreRefusedBeforeTheyTakeMemory) {
+  const size_t nodes = kMaxJsonNodes;
+  EXPECT_THAT(ParseError("{\"a\":[" + Repeated("[],", nodes) + "0]}"),
+              HasSubstr("limit is 262144"));
+  EXPECT_THAT(ParseError("{\"a\":[" + Repeated("{},", nodes) + "0]}"),
+              HasSubstr("limit is 262144"));
+  EXPECT_THAT(ParseError("{\"a\":[" + Repeated("\"\",", nodes) + "0]}"),
+              HasSubstr("limit is 262144"));
+  EXPECT_THAT(ParseError("{" + Repeated("\"k\":0,", nodes) + "\"a\":0}"),
+              HasSubstr("limit is 262144"));
+  EXPECT_THAT(ParseError("{\"a\":[" + Repeated("1,", kMaxJsonValues) + "1]}"),
+              HasSubstr("limit is 2097152"));
+  // A prompt of a million ids, and what strings hold, are fine.
+  EXPECT_TRUE(ParseJsonObject("{\"a\":[" + Repeated("7,", 1 << 20) + "7]}").ok());
+  EXPECT_TRUE(ParseJsonObject("{\"a\":\"" + Repeated("[{,\\\"", kMaxJsonNodes) + "\"}").ok());
+}
+
 TEST(JsonFieldsTest, OfEqualKeysTheLastOneCounts) {
   auto object = ParseJsonObject("{\"a\":1,\"a\":2}");
   ASSERT_TRUE(object.ok());

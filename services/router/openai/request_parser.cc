@@ -16,14 +16,11 @@ using nlohmann::json;
 constexpr int64_t kMaxUint32 = UINT32_MAX;
 constexpr char kNotBuilt[] = "is not supported yet; leave it out";
 
-// Absent, null, or one of the values that change nothing. Empty strings, arrays and objects never
-// change anything.
+// Absent, null, or one of the values that change nothing.
 Status RequireNeutral(const JsonFields& fields, std::string_view name,
                       std::initializer_list<json> neutral) {
   const json* value = fields.Find(name);
   if (value == nullptr) return absl::OkStatus();
-  if ((value->is_string() || value->is_structured()) && value->empty()) return absl::OkStatus();
-  if (value->is_string() && value->get_ref<const std::string&>().empty()) return absl::OkStatus();
   for (const json& allowed : neutral) {
     if (*value == allowed) return absl::OkStatus();
   }
@@ -33,24 +30,25 @@ Status RequireNeutral(const JsonFields& fields, std::string_view name,
 Status CheckNotBuilt(const JsonFields& fields) {
   PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "n", {1}));
   PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "best_of", {1}));
-  PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "stop", {}));
+  PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "stop", {"", json::array()}));
   PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "presence_penalty", {0}));
   PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "frequency_penalty", {0}));
   PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "repetition_penalty", {1}));
   PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "min_p", {0}));
   PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "min_tokens", {0}));
-  PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "logit_bias", {}));
+  PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "logit_bias", {json::object()}));
   PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "logprobs", {false}));
   PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "top_logprobs", {}));
   PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "prompt_logprobs", {}));
   PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "echo", {false}));
-  PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "suffix", {}));
-  PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "tools", {}));
+  PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "suffix", {""}));
+  PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "tools", {json::array()}));
   PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "tool_choice", {"none", "auto"}));
-  PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "functions", {}));
+  PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "functions", {json::array()}));
   PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "function_call", {"none", "auto"}));
   PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "response_format", {json{{"type", "text"}}}));
-  PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "modalities", {json::array({"text"})}));
+  PAGODA_RETURN_IF_ERROR(
+      RequireNeutral(fields, "modalities", {json::array(), json::array({"text"})}));
   PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "retention", {}));
   return absl::OkStatus();
 }
