@@ -109,6 +109,9 @@ void Generation::Attempt() {
     instance_id_ = placed->instance_id;
     ticket_ = placed->ticket;
     worker_ = placed->decision.worker;
+    overrun_ = false;
+    finish_ = v1::FINISH_REASON_UNSPECIFIED;
+    usage_.Clear();
     if (auto worker = core_->workers->Find(instance_id_)) return Call(*worker);
     core_->placement->OnEnd(ticket_);
     failed_.insert(instance_id_);
@@ -128,7 +131,7 @@ void Generation::Call(const RegisteredWorker& worker) {
   {
     MutexLock lock(mutex_);
     if (ended_attempts_ < attempt) call_ = call;
-    cancel = cancelled_;
+    cancel = cancelled_ || abandoned_attempt_ == attempt;
   }
   if (cancel) call->Cancel();
 }
@@ -155,7 +158,23 @@ v1::WorkerGenerateRequest Generation::MakeRequest(const RegisteredWorker& worker
   return request;
 }
 
+// Closes the running attempt's stream; OnDone follows.
+void Generation::AbandonAttempt() {
+  std::shared_ptr<WorkerCall> call;
+  {
+    MutexLock lock(mutex_);
+    abandoned_attempt_ = attempts_;
+    call = call_;
+  }
+  if (call != nullptr) call->Cancel();
+}
+
 void Generation::OnMessage(const v1::WorkerGenerateResponse& message) {
+  if (overrun_) return;
+  // A worker that does not stop would fill this process with tokens nobody asked for.
+  size_t total = output_ids_.size() + static_cast<size_t>(message.token_ids_size());
+  overrun_ = total > plan_.max_tokens || finish_ != v1::FINISH_REASON_UNSPECIFIED;
+  if (overrun_) return AbandonAttempt();
   if (message.token_ids_size() > 0) {
     core_->placement->OnFirstToken(ticket_);
     Deliver(message.token_ids());
@@ -178,6 +197,7 @@ void Generation::Deliver(const google::protobuf::RepeatedField<uint32_t>& ids) {
 // How the attempt ended, from the stream's status and its last message.
 Status Generation::EndStatus(const Status& status) const {
   if (cancelled()) return absl::CancelledError("cancelled");
+  if (overrun_) return absl::InternalError("the worker sent more than was asked for");
   if (!status.ok()) return status;
   switch (finish_) {
     case v1::STOP:

@@ -60,6 +60,7 @@ class Generation final : public std::enable_shared_from_this<Generation> {
   void Call(const RegisteredWorker& worker);
   v1::WorkerGenerateRequest MakeRequest(const RegisteredWorker& worker) const;
   void OnMessage(const v1::WorkerGenerateResponse& message);
+  void AbandonAttempt();
   void OnDone(Status status);
   Status EndStatus(const Status& status) const;
   void Deliver(const google::protobuf::RepeatedField<uint32_t>& ids);
@@ -81,12 +82,14 @@ class Generation final : public std::enable_shared_from_this<Generation> {
   std::string worker_;  // of this attempt
   uint64_t instance_id_ = 0;
   uint64_t ticket_ = 0;
+  bool overrun_ = false;  // the worker sent what was not asked for
   v1::FinishReason finish_ = v1::FINISH_REASON_UNSPECIFIED;
   v1::Usage usage_;
 
   mutable Mutex mutex_;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   int ended_attempts_ ABSL_GUARDED_BY(mutex_) = 0;
+  int abandoned_attempt_ ABSL_GUARDED_BY(mutex_) = 0;  // its call is to be cancelled
   std::shared_ptr<WorkerCall> call_ ABSL_GUARDED_BY(mutex_);
 };
 

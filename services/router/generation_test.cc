@@ -15,6 +15,7 @@ namespace pagoda::router {
 namespace {
 
 using testing::AnswerText;
+using testing::ByteIds;
 using testing::FakeAnswer;
 using testing::FakeWorker;
 
@@ -108,6 +109,33 @@ TEST_F(GenerationTest, NothingIsTriedElsewhereAfterTheFirstToken) {
   EXPECT_EQ(sink->End().status.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(sink->text(), "x");
   EXPECT_EQ(workers_[1]->requests().size(), 0u);
+}
+
+TEST_F(GenerationTest, AWorkerThatSendsMoreThanWasAskedForIsCancelled) {
+  Add("a", [](const auto&) {
+    return FakeAnswer{.messages = {ByteIds("ab"), ByteIds("c"), ByteIds("de")}, .hang = true};
+  });
+  auto sink = std::make_shared<RecordingSink>();
+  RequestPlan plan = Plan();
+  plan.max_tokens = 4;
+  Generation::Start(&core_, std::move(plan), sink);
+  EXPECT_EQ(sink->End().status.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(sink->text(), "abc");
+  EXPECT_TRUE(workers_[0]->WaitForCancel());
+  EXPECT_EQ(placement_.num_in_flight(), 0u);
+}
+
+TEST_F(GenerationTest, TooLongAFirstMessageIsNotDeliveredAndTheRequestIsTriedElsewhere) {
+  Add("a", [](const auto&) { return FakeAnswer{.messages = {ByteIds("abcde")}, .hang = true}; });
+  Add("b", [](const auto& request) { return AnswerText(request, "fine"); });
+  auto sink = std::make_shared<RecordingSink>();
+  RequestPlan plan = Plan();
+  plan.max_tokens = 4;
+  Generation::Start(&core_, std::move(plan), sink);
+  RecordingSink::Result result = sink->End();
+  EXPECT_TRUE(result.status.ok()) << result.status;
+  EXPECT_EQ(sink->text(), "fine");
+  EXPECT_EQ(result.usage.retries(), 1u);
 }
 
 TEST_F(GenerationTest, AWorkerThatGivesUpByItselfIsADeadline) {
