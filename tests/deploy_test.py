@@ -80,6 +80,18 @@ class InstallPackagesTest(DeployTest):
         self.command("apt-get", "exit 100")
         self.assertEqual(self.install().returncode, 1)
 
+    def test_a_list_that_cannot_be_read_is_wrong_usage(self):
+        result = self.run_script("install_packages.sh", str(self.list), str(self.folder / "absent"))
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("absent", result.stderr)
+        self.assertEqual(self.apt_calls(), "")
+
+    def test_help_installs_nothing(self):
+        result = self.run_script("install_packages.sh", "--help")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("usage: deploy/install_packages.sh LIST_FILE", result.stdout)
+        self.assertEqual(self.apt_calls(), "")
+
     def test_the_packages_of_this_repository_are_well_formed(self):
         for name in ("deploy/packages.txt", "tests/packages.txt"):
             names = [line for line in (ROOT / name).read_text().splitlines() if line and line[0] != "#"]
@@ -151,6 +163,15 @@ fi''')
         own.write_bytes(b"another model")
         self.assertEqual(self.fetch(PAGODA_MODEL=str(own)).stdout, f"{own}\n")
         self.assertEqual(self.fetch(PAGODA_MODEL="/nowhere.gguf").returncode, 2)
+        self.assertFalse(self.calls.exists())
+
+    def test_help_and_wrong_usage_fetch_nothing(self):
+        result = self.run_script("", "--help", script=self.script)
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("usage: deploy/fetch_model.sh", result.stdout)
+        result = self.run_script("", "smollm", script=self.script)
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
+        self.assertIn('"smollm"', result.stderr)
         self.assertFalse(self.calls.exists())
 
 
