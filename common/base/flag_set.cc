@@ -30,6 +30,16 @@ const std::set<std::string, std::less<>>& OtherVariables() {
   return names;
 }
 
+// CLI11 writes a switch as `--x,--no-x{false}`, which reads as if it were off by default.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+    const auto& names = option->get_lnames();
+    if (!is_positional && names.size() == 2) return "--[no-]" + names.front();
+    return CLI::Formatter::make_option_name(option, is_positional);
+  }
+};
+
 }  // namespace
 
 struct FlagSet::Parser {
@@ -96,11 +106,13 @@ FlagSet::FlagSet(std::string program, std::string description)
     : parser_(std::make_unique<Parser>(std::move(description), program)) {
   CLI::App& app = parser_->app;
   app.set_version_flag("--version", program + " " + kVersion);
-  app.set_config("--config", "", "read flags from this file (lines `flag = value`)");
+  app.set_config("--config", "", "read flags from this file (lines `flag = value`)")
+      ->type_name("FILE");
   app.allow_config_extras(CLI::config_extras_mode::error);
   app.add_flag("--list-flags", parser_->list_flags, "print every flag and end")->group("");
+  app.formatter(std::make_shared<HelpFormatter>());
   app.footer(
-      "\nA flag can also be set in the environment (--kv-cache-bytes: PAGODA_KV_CACHE_BYTES) or in "
+      "A flag can also be set in the environment (--kv-cache-bytes: PAGODA_KV_CACHE_BYTES) or in "
       "the\n"
       "--config file; the command line wins over the environment, which wins over the file.");
   app.get_formatter()->column_width(34);
@@ -126,8 +138,9 @@ void FlagSet::Add(std::string_view name, std::string_view help, uint64_t* target
 
 void FlagSet::AddSwitch(std::string_view name, std::string_view help, bool* target) {
   std::string flag(name);
-  parser_->Register(
-      name, parser_->app.add_flag("--" + flag + ",!--no-" + flag, *target, std::string(help)));
+  std::string with_default = std::string(help) + (*target ? " (default: on)" : " (default: off)");
+  parser_->Register(name,
+                    parser_->app.add_flag("--" + flag + ",!--no-" + flag, *target, with_default));
 }
 
 void FlagSet::AddBytes(std::string_view name, std::string_view help, uint64_t* target) {

@@ -92,5 +92,15 @@ TEST(FlagSetTest, ListFlagsSaysWhatTakesAValue) {
   EXPECT_THAT(listed, ::testing::Not(HasSubstr("help")));
 }
 
+TEST(FlagSetTest, HelpSaysHowASwitchStands) {
+  Values values;
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(Parse(values, {"--help"}), 0);
+  std::string help = ::testing::internal::GetCapturedStdout();
+  EXPECT_THAT(help, HasSubstr("--[no-]chunked"));
+  EXPECT_THAT(help, HasSubstr("in chunks (default: on)"));
+  EXPECT_THAT(help, ::testing::Not(HasSubstr("{false}")));
+}
+
 }  // namespace
 }  // namespace pagoda

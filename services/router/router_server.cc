@@ -110,6 +110,7 @@ class Router final : public RouterServer {
 }  // namespace
 
 StatusOr<std::unique_ptr<RouterServer>> RouterServer::Start(const Options& options) {
+  if (options.model.empty()) return absl::InvalidArgumentError("--model is required");
   PAGODA_ASSIGN_OR_RETURN(auto policy, placement::MakePolicy(options.policy, RandomId()));
   auto now = std::chrono::duration_cast<std::chrono::seconds>(SystemClock::Get()->WallTime());
   PAGODA_ASSIGN_OR_RETURN(auto model,
