@@ -71,6 +71,13 @@ def is_free(port):
         return True
 
 
+def wait_readable(stream, what, every_s=2):
+    """Until there is something to read, saying now and then what is waited for."""
+    began = time.monotonic()
+    while not select.select([stream], [], [], every_s)[0]:
+        print(f"      {what}, {time.monotonic() - began:.0f} s", flush=True)
+
+
 def die_with_parent():
     """Runs in the child: the kernel sends it SIGTERM when this script is killed."""
     PR_SET_PDEATHSIG = 1
@@ -92,8 +99,7 @@ class Cluster:
 
     def wait_ready(self):
         began = time.monotonic()
-        while not select.select([self.process.stdout], [], [], 2)[0]:
-            print(f"      loading the model, {time.monotonic() - began:.0f} s", flush=True)
+        wait_readable(self.process.stdout, "loading the model")
         line = self.process.stdout.readline()
         if not line:
             raise Failed(f"the cluster did not start: {self.last_error()}")
@@ -153,6 +159,7 @@ class Answer:
         connection = http.client.HTTPConnection(address, timeout=600)
         with contextlib.closing(connection):
             connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
+            wait_readable(connection.sock, "computing the prompt")  # the headers come with the first token
             response = connection.getresponse()
             if response.status != 200:
                 raise Failed(f"HTTP {response.status}: {response.read().decode()[:300]}")

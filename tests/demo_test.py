@@ -3,11 +3,15 @@
 
 usage: demo_test.py ROOT
 """
+import contextlib
+import io
 import json
 import os
 import pathlib
+import runpy
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -133,6 +137,20 @@ class DemoTest(unittest.TestCase):
             self.assertEqual(status, 1, fault)
             self.assertIn(reason, error)
             self.assertEqual(self.events()[-1].get("stopped", False), fault != "start", fault)
+
+    def test_who_waits_is_told_for_what(self):
+        here, there = socket.socketpair()
+        said = []
+
+        class Screen(io.StringIO):
+            def write(self, text):  # the awaited comes once something was said
+                said.append(text)
+                there.send(b"x")
+                return len(text)
+
+        with here, there, contextlib.redirect_stdout(Screen()):
+            runpy.run_path(str(ROOT / "deploy/demo.py"))["wait_readable"](here, "computing", every_s=0.01)
+        self.assertIn("computing, 0 s", "".join(said))
 
     def test_it_stays_up_until_ctrl_c_and_says_what_to_try(self):
         process = self.start()
