@@ -82,6 +82,12 @@ json ChatBody(std::string content) {
   return {{"messages", {{{"role", "user"}, {"content", content}}}}};
 }
 
+TEST(RouterServerTest, WithoutAModelTheErrorNamesTheFlag) {
+  auto router = RouterServer::Start({});
+  ASSERT_FALSE(router.ok());
+  EXPECT_EQ(router.status().message(), "--model is required");
+}
+
 TEST_F(RouterHttpTest, AnswersAChat) {
   FakeWorker& worker = Add("w0", Says("hello"));
   auto response = Post("/v1/chat/completions", ChatBody("hi"));
