@@ -27,7 +27,7 @@ struct SpaceFields {
   std::optional<Digest256> adapter{};  // content digest; absent without an adapter
   std::string kv_format{};             // KvFormat::ToString
   uint32_t block_tokens = 0;
-  Digest256 layout{};  // KvLayout::Digest
+  Digest256 layout{};  // LayoutFormat::Digest
   std::string rope{};  // RopeFormat::ToString
   std::string numerics{};
 

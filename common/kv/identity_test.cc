@@ -23,7 +23,7 @@ struct Identity {
   WeightsDigest weights{Sha256::Of("weights")};
   std::optional<Digest256> adapter;
   KvFormat format{.k_dtype = "bf16", .v_dtype = "bf16"};
-  KvLayout layout{
+  LayoutFormat layout{
       "group,layer,k,kscale,v,vscale", "head_dim,token", "token,head_dim", 64, 1, 30, 3, 64};
   RopeFormat rope{"none", "half", 64, 100000.0f, {}};
   std::string numerics = "cpu-f32-r1";

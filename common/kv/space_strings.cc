@@ -30,7 +30,7 @@ std::string KvFormat::ToString() const {
   return text;
 }
 
-std::string KvLayout::ToString() const {
+std::string LayoutFormat::ToString() const {
   std::string text;
   AppendField(text, "order", order);
   AppendField(text, "k", k_tile);

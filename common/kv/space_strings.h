@@ -30,7 +30,7 @@ struct KvFormat {
 };
 
 // Where each number of a block lies.
-struct KvLayout {
+struct LayoutFormat {
   std::string order;         // of the regions: "group,layer,k,kscale,v,vscale"
   std::string k_tile;        // of one kv head's K in a block: "head_dim,token"
   std::string v_tile;        // "token,head_dim"

@@ -74,14 +74,6 @@ KernelStatus BuildKvLayout(const KvSpec& spec, KvLayout* layout) {
   return {};
 }
 
-std::string KvLayoutString(const KvSpec& spec) {
-  return "cpu-kv-1;order=layer,k,k_scales,v,v_scales;heads=inner;align=" +
-         std::to_string(kKvAlign) + ";block_tokens=" + std::to_string(spec.block_tokens) +
-         ";head_dim=" + std::to_string(spec.head_dim) + ";layers=" + std::to_string(spec.n_layers) +
-         ";kv_heads=" + std::to_string(spec.n_kv_heads) + ";k=" + KvDtypeName(spec.k_dtype) +
-         "[head_dim][token];v=" + KvDtypeName(spec.v_dtype) + "[token][head_dim]";
-}
-
 const char* KvDtypeName(KvDtype dtype) {
   switch (dtype) {
     case KvDtype::kF32:

@@ -2,13 +2,13 @@
 //
 // A block is [layer][K data | K scales | V data | V scales]; each of the four regions holds the kv
 // heads one after another, K as [head_dim][token] and V as [token][head_dim]. Every head's part
-// starts on a 64-byte border. Kernels read offsets only from this table and assume no stride.
+// starts on a 64-byte border. Kernels read offsets only from this table and assume no stride. A
+// change of where a byte lies changes what the worker says of its layout in a block's identity.
 // Concurrency: const after BuildKvLayout.
 #ifndef PAGODA_KERNELS_KV_KV_LAYOUT_H_
 #define PAGODA_KERNELS_KV_KV_LAYOUT_H_
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "kernels/base/kernel_status.h"
@@ -46,10 +46,6 @@ struct KvLayout {
 // Errors name the field of `spec`; kUnsupported for a dtype without kernels; kOutOfRange on
 // "block_bytes" over kMaxKvBlockBytes.
 KernelStatus BuildKvLayout(const KvSpec& spec, KvLayout* layout);
-
-// The string whose SHA-256 is the layout digest of a block's identity. It names everything that
-// decides where a byte lies; equal strings mean equal layouts.
-std::string KvLayoutString(const KvSpec& spec);
 
 // "f32", "bf16", ...; the names of --kv-cache-dtype.
 const char* KvDtypeName(KvDtype dtype);

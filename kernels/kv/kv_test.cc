@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <set>
 #include <vector>
 
 #include "kernels/base/numeric.h"
@@ -39,23 +38,6 @@ TEST(KvLayoutTest, Slices_are_disjoint_aligned_ordered_and_fill_the_block) {
       EXPECT_EQ(at % 64, 0);
     }
   }
-}
-
-TEST(KvLayoutTest, Every_field_changes_the_layout_string) {
-  const KvSpec base = Spec(KvDtype::kBf16, KvDtype::kBf16);
-  std::vector<KvSpec> specs(7, base);
-  specs[1].block_tokens = 64;
-  specs[2].head_dim = 128;
-  specs[3].n_layers = 4;
-  specs[4].n_kv_heads = 3;
-  specs[5].k_dtype = KvDtype::kF32;
-  specs[6].v_dtype = KvDtype::kF32;
-  std::set<std::string> strings;
-  for (const KvSpec& spec : specs) strings.insert(KvLayoutString(spec));
-  EXPECT_EQ(strings.size(), specs.size());
-  EXPECT_EQ(KvLayoutString(base),
-            "cpu-kv-1;order=layer,k,k_scales,v,v_scales;heads=inner;align=64;block_tokens=32;"
-            "head_dim=64;layers=3;kv_heads=2;k=bf16[head_dim][token];v=bf16[token][head_dim]");
 }
 
 TEST(KvLayoutTest, What_it_was_not_built_for_is_refused_by_name) {

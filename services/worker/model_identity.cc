@@ -19,14 +19,15 @@ SpaceFields MakeSpaceFields(const model::ModelConfig& config, const Digest256& w
                             const kernels::KvSpec& kv, std::string_view numerics) {
   KvFormat format{.k_dtype = kernels::KvDtypeName(kv.k_dtype),
                   .v_dtype = kernels::KvDtypeName(kv.v_dtype)};
-  KvLayout layout{.order = "group,layer,k,kscale,v,vscale",
-                  .k_tile = "head_dim,token",
-                  .v_tile = "token,head_dim",
-                  .align_bytes = static_cast<uint32_t>(kernels::kKvAlign),
-                  .head_groups = 1,
-                  .layers = static_cast<uint32_t>(kv.n_layers),
-                  .kv_heads = static_cast<uint32_t>(kv.n_kv_heads),
-                  .head_dim = static_cast<uint32_t>(kv.head_dim)};
+  // As kernels/kv/kv_layout.h lays a block out.
+  LayoutFormat layout{.order = "group,layer,k,kscale,v,vscale",
+                      .k_tile = "head_dim,token",
+                      .v_tile = "token,head_dim",
+                      .align_bytes = static_cast<uint32_t>(kernels::kKvAlign),
+                      .head_groups = 1,
+                      .layers = static_cast<uint32_t>(kv.n_layers),
+                      .kv_heads = static_cast<uint32_t>(kv.n_kv_heads),
+                      .head_dim = static_cast<uint32_t>(kv.head_dim)};
   RopeFormat rope{
       .type = "none",
       .pairing = config.rope_order == model::RopeOrder::kAdjacentPairs ? "adjacent" : "half",
