@@ -1,7 +1,8 @@
 // The keys of one request's full blocks, made as its tokens come:
 //
-//   key[i]    = SHA256("pagoda.blk.v1" | namespace(i) | key[i-1] (zero for i = 0) | u32le tokens of
-//   block i) anchor(i) = key[i - i mod 32]
+//   key[i]    = SHA256("pagoda.blk.v1" | namespace(i) | key[i-1] (zero for i = 0)
+//                      | u32le tokens of block i)
+//   anchor(i) = key[i - i mod 32]
 //
 // namespace(i) is the shared one while block i lies wholly inside the request's shared range, and
 // the tenant's from the first block that does not. Only full blocks have a key.

@@ -1,9 +1,8 @@
 // What a block's bytes are (space) and who may find them (namespace). Every tier, event and the
 // router make them by these functions, and keys by block_key_chain.h.
 //
-//   space     = SHA256("pagoda.space.v1" | lp(weights) | lp(adapter) | lp(KV format) | u32
-//   block_tokens
-//                      | lp(layout digest) | lp(rope) | lp(numerics))
+//   space     = SHA256("pagoda.space.v1" | lp(weights) | lp(adapter) | lp(KV format)
+//                      | u32 block_tokens | lp(layout digest) | lp(rope) | lp(numerics))
 //   namespace = HMAC-SHA256(cluster secret, "pagoda.ns.v1" | space | lp(tenant) | u32 generation
 //                           | u64 weight epoch)
 // Integers are little-endian; an absent digest has length 0.

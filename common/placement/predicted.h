@@ -1,8 +1,7 @@
 // The worker where the first token is expected soonest:
 //
-//   (waiting prefill + prompt tokens it does not hold) * (1 + kDecodeShare * decoding) / prefill
-//   rate
-//   + time until a seat is free
+//   (waiting prefill + prompt tokens it does not hold) * (1 + kDecodeShare * decoding)
+//     / prefill rate + time until a seat is free
 //
 // A seat is waited for once max_num_seqs requests are in flight; it is expected after the mean
 // decode time, spread over the seats. That term is what keeps a popular prefix from collapsing onto

@@ -1,8 +1,7 @@
 // One Get of a RemoteBlockStore. Its life:
 //   1. The keys go out; the store answers with one message a block, in the order asked.
 //   2. Each message is read whole, checked, copied into the sink's memory, and answered; then the
-//   next is
-//      read, so one call holds one received message at a time.
+//      next is read, so one call holds one received message at a time.
 //   3. When the stream has ended, for whatever reason, blocks without an answer have failed.
 #include <grpcpp/support/client_callback.h>
 

@@ -1,12 +1,10 @@
 // One Put of a RemoteBlockStore, on a stream of its own. Its life:
 //   1. A lone block is sent at once. Several are offered, a batch at a time; a batch is bounded in
-//   number and
-//      bytes, so that a store which gives out room for all of it need not refuse.
+//      number and bytes, so that a store which gives out room for all of it need not refuse.
 //   2. Blocks that the store wants are sent one message each, lent from where they lie; answers
-//   that are final
-//      are kept.
-//   3. When all of a batch have their final answer, the next is offered; after the last the stream
-//   is closed.
+//      that are final are kept.
+//   3. When all of a batch have their final answer, the next is offered; after the last the
+//      stream is closed.
 //   4. When the stream has ended, for whatever reason, blocks without a final answer have failed.
 #include <grpcpp/support/client_callback.h>
 

@@ -1,13 +1,11 @@
 // One KvStore.Get call. Its life:
 //   1. Start reads the keys; a bad request ends at once.
 //   2. The next block is fetched from the store with "lend me yours", when the connection's bytes
-//   in flight
-//      allow; else the stream waits until the watch says that there is room.
+//      in flight allow; else the stream waits until the watch says that there is room.
 //   3. It is written as one message that refers to the slab; MISSING and CORRUPT are messages too.
 //   4. When gRPC has taken the message, 2. The slot is let go when gRPC releases the slice.
 //   5. After the last block, or a cancel, or when the reader takes nothing for
-//   StreamLimits::get_stall, the
-//      call ends; OnDone lets the stream go.
+//      StreamLimits::get_stall, the call ends; OnDone lets the stream go.
 //
 // Concurrency: gRPC's reactions, the store's answers and the watch meet under one mutex.
 #ifndef PAGODA_SERVICES_KVSTORE_GET_STREAM_H_

@@ -1,17 +1,14 @@
 // One KvStore.Put stream. Its life:
 //   1. A message is read: an offer of headers, or one block.
-//   2. Offer: room is reserved for each block that is wanted (SEND); the others get their final
-//   answer.
+//   2. Offer: room is reserved for each block that is wanted (SEND); the others get their
+//      final answer.
 //   3. Block: its bytes are copied from the message into their reserved place, with the checksum in
-//   that
-//      pass, and committed; a block that was not offered reserves first. Either way one final
+//      that pass, and committed; a block that was not offered reserves first. Either way one final
 //      answer.
 //   4. The next message is read only then, and only while few answers wait to be written: what a
-//   client
-//      may have in flight is bounded by flow control and by the promised room.
+//      client may have in flight is bounded by flow control and by the promised room.
 //   5. The client's end of writing, an error, a cancel or StreamLimits::put_stall without progress
-//   on
-//      promised room ends the call; room that was not filled is given back in OnDone.
+//      on promised room ends the call; room that was not filled is given back in OnDone.
 //
 // Concurrency: the reading side is one reaction at a time; it meets the writing side and the watch
 // under a mutex.

@@ -3,14 +3,12 @@
 // The life of one Generate call:
 //   1. The request is translated and submitted; an error ends the call before any message.
 //   2. The engine's thread puts tokens into the call; a message carries all that came while the
-//   last
-//      one was being written.
-//   3. Tokens that the client does not take pile up to kMaxBufferedTokens; then the engine pauses
-//   this
-//      sequence until the client reads on.
+//      last one was being written.
+//   3. Tokens that the client does not take pile up to kMaxBufferedTokens; then the engine
+//      pauses this sequence until the client reads on.
 //   4. The client's cancel, or its going away, cancels the sequence.
-//   5. The last message carries the finish reason and the usage; an error becomes the call's
-//   status.
+//   5. The last message carries the finish reason and the usage; an error becomes the
+//      call's status.
 //
 // Concurrency: gRPC's threads and the engine's thread meet inside a call, under its mutex.
 #ifndef PAGODA_SERVICES_WORKER_GENERATE_SERVICE_H_

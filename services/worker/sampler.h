@@ -1,19 +1,16 @@
 // Chooses the next token from a row of logits, as a function of the row and the request alone.
 //
 // The order of the steps is vLLM's: temperature, top-k, top-p. Everything is fixed to the bit:
-//  - Order of tokens: the larger logit first, equal logits by the lower id. It decides greedy,
-//  top-k and
-//    top-p, so that exactly k tokens pass top-k.
-//  - Weights: e[i] = exp((x[i] - max) * (1 / temperature)), by the kernels' exp; total = their sum
-//  in 16
-//    lanes. Dropped tokens count as 0.
+//  - Order of tokens: the larger logit first, equal logits by the lower id. It decides
+//    greedy, top-k and top-p, so that exactly k tokens pass top-k.
+//  - Weights: e[i] = exp((x[i] - max) * (1 / temperature)), by the kernels' exp; total = their
+//    sum in 16 lanes. Dropped tokens count as 0.
 //  - top-p: tokens in that order are kept until their weights, added in double, reach
 //    top_p * total; the first is always kept. Tokens below (1 - top_p) * total / vocabulary are
 //    dropped beforehand: all of them together weigh less than what top-p drops.
-//  - Draw: u in [0, 1) from Philox4x32-10 with the seed as key and (position, choice) as counter,
-//  53
-//    bits of the first two words; ids ascending, the first whose weights, added in double, exceed
-//    u * total (of the kept tokens, 16 lanes).
+//  - Draw: u in [0, 1) from Philox4x32-10 with the seed as key and (position, choice) as
+//    counter, 53 bits of the first two words; ids ascending, the first whose weights, added in
+//    double, exceed u * total (of the kept tokens, 16 lanes).
 // Neither logprobs nor penalties are here.
 //
 // Concurrency: one thread per Sampler (it owns scratch); rows do not depend on each other.
