@@ -5,6 +5,8 @@
 
 #include "common/base/random.h"
 #include "common/base/utf8.h"
+#include "common/kv/record.h"
+#include "common/rpc/request_limits.h"
 #include "services/router/field_error.h"
 
 namespace pagoda::router {
@@ -48,9 +50,10 @@ Status CheckSampling(const v1::SamplingParams& sampling) {
 
 Status CheckRest(const v1::GenerateRequest& request, const ServedModel& model,
                  const PlanLimits& limits) {
-  if (request.priority() < -kMaxPriority || request.priority() > kMaxPriority) {
-    return InvalidField("priority",
-                        std::to_string(request.priority()) + " is not between -100 and 100");
+  if (request.priority() < rpc::kMinPriority || request.priority() > rpc::kMaxPriority) {
+    return InvalidField("priority", std::to_string(request.priority()) + " is not between " +
+                                        std::to_string(rpc::kMinPriority) + " and " +
+                                        std::to_string(rpc::kMaxPriority));
   }
   if (request.tenant().size() > kMaxTenantBytes) {
     return InvalidField("tenant", std::to_string(request.tenant().size()) +
@@ -65,10 +68,10 @@ Status CheckRest(const v1::GenerateRequest& request, const ServedModel& model,
     return InvalidField("worker", "this router does not allow placement overrides");
   }
   const auto& stops = request.stop().stop_token_ids();
-  if (static_cast<size_t>(stops.size()) > kMaxStopTokenIds) {
+  if (stops.size() > rpc::kMaxStopTokenIds) {
     return InvalidField("stop_token_ids", std::to_string(stops.size()) +
                                               " ids are over the limit of " +
-                                              std::to_string(kMaxStopTokenIds));
+                                              std::to_string(rpc::kMaxStopTokenIds));
   }
   uint32_t vocabulary = model.text().tokenizer().vocabulary_size();
   for (uint32_t id : stops) {

@@ -19,9 +19,6 @@
 namespace pagoda::router {
 
 // Limits that the protos promise to clients.
-inline constexpr size_t kMaxStopTokenIds = 256;
-inline constexpr size_t kMaxTenantBytes = 256;
-inline constexpr int32_t kMaxPriority = 100;
 inline constexpr size_t kMaxRoleBytes = 64;
 inline constexpr uint32_t kDefaultMaxTokens = 16;  // of /v1/completions, as OpenAI's
 

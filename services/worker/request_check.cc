@@ -54,10 +54,6 @@ Status CheckRequest(const GenerationRequest& request, const RequestLimits& limit
   }
   PAGODA_RETURN_IF_ERROR(CheckTokenIds("prompt_ids", request.prompt_ids, limits.vocabulary_size));
   PAGODA_RETURN_IF_ERROR(CheckTokenIds("output_ids", request.output_ids, limits.vocabulary_size));
-  if (request.stop_token_ids.size() > kMaxStopSet) {
-    return Invalid("stop_token_ids: " + std::to_string(request.stop_token_ids.size()) +
-                   " ids are over the limit of " + std::to_string(kMaxStopSet));
-  }
   PAGODA_RETURN_IF_ERROR(CheckSampling(request.sampling));
   const auto kv_tokens = static_cast<int32_t>(total - 1);  // the last token is never computed
   const int32_t blocks = BlocksFor(kv_tokens, limits.block_tokens);

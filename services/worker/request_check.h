@@ -12,10 +12,6 @@
 
 namespace pagoda::worker {
 
-// A stop set is searched for each token. 256 are the client's at most (the proto's promise), the
-// rest is for the model's own.
-inline constexpr size_t kMaxStopSet = 256 + 64;
-
 struct RequestLimits {
   uint32_t vocabulary_size = 0;
   int32_t max_model_len = 0;  // prompt and output
@@ -26,7 +22,7 @@ struct RequestLimits {
 };
 
 // Errors name the field, its value and the limit:
-//   INVALID_ARGUMENT    prompt_ids, output_ids, max_tokens, sampling or stop_token_ids
+//   INVALID_ARGUMENT    prompt_ids, output_ids, max_tokens or sampling
 //   RESOURCE_EXHAUSTED  the pool (or, without chunked prefill, a step) could never hold it
 Status CheckRequest(const GenerationRequest& request, const RequestLimits& limits);
 

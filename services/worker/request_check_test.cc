@@ -47,9 +47,6 @@ TEST(RequestCheckTest, AnErrorNamesTheFieldAndTheLimit) {
   ExpectRefused(request, kInvalid, "output_ids", "2");
   request.output_ids = {2000};
   ExpectRefused(request, kInvalid, "output_ids[0]: 2000", "1000");
-  request = Request(Tokens(4), 2);
-  request.stop_token_ids = Tokens(321);
-  ExpectRefused(request, kInvalid, "stop_token_ids: 321", "320");
 }
 
 TEST(RequestCheckTest, SamplingParametersOutOfRangeAreRefused) {

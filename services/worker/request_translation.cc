@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/kv/identity.h"
+#include "common/kv/record.h"
+#include "common/rpc/request_limits.h"
 
 namespace pagoda::worker {
 namespace {
@@ -113,11 +115,12 @@ StatusOr<GenerationRequest> FromProto(const v1::WorkerGenerateRequest& message,
   PAGODA_RETURN_IF_ERROR(CheckSpace(message.space_required(), model.space));
   PAGODA_RETURN_IF_ERROR(RefuseWhatIsNotBuilt(message));
   if (message.tenant().size() > kMaxTenantBytes) {
-    return OutOfRange("tenant bytes", static_cast<double>(message.tenant().size()), "at most 256");
+    return OutOfRange("tenant bytes", static_cast<double>(message.tenant().size()),
+                      absl::StrCat("at most ", kMaxTenantBytes));
   }
-  if (message.stop().stop_token_ids_size() > kMaxStopTokenIds) {
+  if (message.stop().stop_token_ids_size() > rpc::kMaxStopTokenIds) {
     return OutOfRange("stop.stop_token_ids", message.stop().stop_token_ids_size(),
-                      "at most 256 ids");
+                      absl::StrCat("at most ", rpc::kMaxStopTokenIds, " ids"));
   }
   GenerationRequest request;
   request.request_id = message.request_id();

@@ -24,10 +24,7 @@ struct ServedModel {
   std::vector<TokenId> stop_ids;  // the model's own, unless a request ignores them
 };
 
-// Limits of one request that keep a hostile one small; the engine checks what depends on the model.
-inline constexpr int kMaxStopTokenIds = 256;
-inline constexpr size_t kMaxTenantBytes = 256;
-
+// What depends on the model is the engine's to check.
 // Errors: INVALID_ARGUMENT naming field, value and limit; FAILED_PRECONDITION for another space;
 // UNIMPLEMENTED naming a field that asks for what is not built yet.
 StatusOr<GenerationRequest> FromProto(const v1::WorkerGenerateRequest& message,

@@ -6,6 +6,7 @@
 #include "common/kv/identity.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "services/worker/request_check.h"
 
 namespace pagoda::worker {
 namespace {
@@ -70,6 +71,19 @@ TEST(RequestTranslationTest, IgnoreEosLeavesTheModelsOwnStopIdsOut) {
   message.mutable_stop()->set_ignore_eos(true);
   message.mutable_stop()->add_stop_token_ids(11);
   EXPECT_THAT(FromProto(message, Model())->stop_token_ids, ElementsAre(11));
+}
+
+TEST(RequestTranslationTest, TheModelsOwnStopIdsComeOnTopOfTheClientsLimit) {
+  v1::WorkerGenerateRequest message = Valid();
+  for (int i = 0; i < 256; ++i) message.mutable_stop()->add_stop_token_ids(i);
+  StatusOr<GenerationRequest> request = FromProto(message, Model());
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->stop_token_ids.size(), 257u);
+  EXPECT_EQ(
+      CheckRequest(
+          *request,
+          {.vocabulary_size = 1000, .max_model_len = 100, .block_tokens = 16, .num_blocks = 8}),
+      absl::OkStatus());
 }
 
 TEST(RequestTranslationTest, DefaultsAreThoseOfTheProto) {

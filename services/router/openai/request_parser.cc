@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/rpc/request_limits.h"
 #include "services/router/field_error.h"
 #include "services/router/openai/json_fields.h"
 
@@ -115,7 +116,8 @@ StatusOr<v1::GenerateRequest> ReadCommon(const JsonFields& fields, CompletionReq
   PAGODA_RETURN_IF_ERROR(ReadSampling(fields, request.mutable_sampling()));
   PAGODA_RETURN_IF_ERROR(ReadStop(fields, request.mutable_stop()));
   PAGODA_RETURN_IF_ERROR(ReadCacheScope(fields, request.mutable_cache_scope()));
-  PAGODA_ASSIGN_OR_RETURN(auto priority, fields.Int("priority", -100, 100));
+  PAGODA_ASSIGN_OR_RETURN(auto priority,
+                          fields.Int("priority", rpc::kMinPriority, rpc::kMaxPriority));
   request.set_priority(static_cast<int32_t>(priority.value_or(0)));
 
   PAGODA_ASSIGN_OR_RETURN(auto return_ids, fields.Bool("return_token_ids"));
