@@ -22,6 +22,7 @@ inline std::chrono::system_clock::time_point ToGrpcDeadline(TimePoint deadline, 
 // The monotonic time at which a call's deadline passes; TimePoint::max() when it has none.
 inline TimePoint FromGrpcDeadline(std::chrono::system_clock::time_point deadline, TimePoint now) {
   auto left = deadline - std::chrono::system_clock::now();
+  // gRPC says "none" with the largest time, which added to another would overflow.
   bool none = left > std::chrono::hours(24 * 365);
   return none ? TimePoint::max() : now + std::chrono::duration_cast<Duration>(left);
 }

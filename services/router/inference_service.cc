@@ -3,10 +3,10 @@
 #include <grpcpp/server_context.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "common/base/mutex.h"
+#include "common/rpc/deadline.h"
 #include "common/rpc/grpc_status.h"
 #include "pagoda/v1/inference.grpc.pb.h"
 #include "services/router/generation.h"
@@ -110,10 +110,8 @@ class GenerateCall final : public grpc::ServerWriteReactor<v1::GenerateResponse>
 
  private:
   TimePoint Deadline() const {
-    TimePoint latest = core_->clock->Now() + kMaxGenerationTime;
-    auto left = context_->deadline() - std::chrono::system_clock::now();
-    if (left > kMaxGenerationTime) return latest;
-    return core_->clock->Now() + std::chrono::duration_cast<Duration>(left);
+    TimePoint now = core_->clock->Now();
+    return std::min(now + kMaxGenerationTime, rpc::FromGrpcDeadline(context_->deadline(), now));
   }
 
   void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

@@ -2,12 +2,13 @@
 
 #include <grpcpp/client_context.h>
 
-#include <chrono>
 #include <utility>
 
 #include "common/rpc/channel.h"
+#include "common/rpc/deadline.h"
 #include "common/rpc/grpc_status.h"
 #include "pagoda/v1/worker.grpc.pb.h"
+#include "services/router/router_core.h"
 
 namespace pagoda::router {
 namespace {
@@ -22,9 +23,8 @@ class GenerateCall final : public grpc::ClientReadReactor<v1::WorkerGenerateResp
   // `self` is held until OnDone.
   void Start(v1::Worker::Stub* stub, TimePoint deadline, std::shared_ptr<GenerateCall> self) {
     self_ = std::move(self);
-    auto left = deadline - std::chrono::steady_clock::now();
-    context_.set_deadline(std::chrono::system_clock::now() +
-                          std::chrono::duration_cast<std::chrono::system_clock::duration>(left));
+    context_.set_deadline(
+        rpc::ToGrpcDeadline(deadline, kMaxGenerationTime, SystemClock::Get()->Now()));
     stub->async()->Generate(&context_, &request_, this);
     StartRead(&response_);
     StartCall();

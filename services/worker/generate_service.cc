@@ -7,19 +7,13 @@
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
+#include "common/rpc/deadline.h"
 #include "common/rpc/grpc_status.h"
 
 namespace pagoda::worker {
 namespace {
 
 using Response = v1::WorkerGenerateResponse;
-
-TimePoint Deadline(const grpc::CallbackServerContext& context) {
-  auto left = context.deadline() - std::chrono::system_clock::now();
-  // gRPC says "none" with the largest time; adding a year keeps the sum inside the clock's range.
-  if (left > std::chrono::hours(24 * 365)) return TimePoint::max();
-  return SystemClock::Get()->Now() + std::chrono::duration_cast<Duration>(left);
-}
 
 // Shared by the gRPC reactor (until OnDone) and the engine (until OnFinish).
 class Stream final : public TokenSink {
@@ -102,7 +96,8 @@ class Stream final : public TokenSink {
 
 class GenerateCall final : public grpc::ServerWriteReactor<Response> {
  public:
-  explicit GenerateCall(Engine* engine) : engine_(engine), stream_(std::make_shared<Stream>(this)) {}
+  explicit GenerateCall(Engine* engine)
+      : engine_(engine), stream_(std::make_shared<Stream>(this)) {}
 
   void Begin(StatusOr<GenerationRequest> request) {
     if (!request.ok()) return stream_->Refuse(request.status());
@@ -153,7 +148,9 @@ grpc::ServerWriteReactor<Response>* GenerateService::Generate(
     grpc::CallbackServerContext* context, const v1::WorkerGenerateRequest* request) {
   auto* call = new GenerateCall(engine_);
   StatusOr<GenerationRequest> translated = FromProto(*request, model_);
-  if (translated.ok()) translated->deadline = Deadline(*context);
+  if (translated.ok()) {
+    translated->deadline = rpc::FromGrpcDeadline(context->deadline(), SystemClock::Get()->Now());
+  }
   call->Begin(std::move(translated));
   return call;
 }
