@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <charconv>
 
 namespace pagoda {
@@ -51,6 +52,12 @@ Status CheckListenAddress(std::string_view text) {
   return absl::InvalidArgumentError("\"" + std::string(text) +
                                     "\" is not a loopback address; this version listens on "
                                     "127.0.0.0/8, [::1] or localhost only");
+}
+
+bool IsProcessName(std::string_view name) {
+  return !name.empty() && name.size() <= 63 && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  });
 }
 
 }  // namespace pagoda

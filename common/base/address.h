@@ -1,4 +1,5 @@
-// Network addresses as people write them: "127.0.0.1:7070", "localhost:0", "[::1]:7070".
+// Network addresses as people write them: "127.0.0.1:7070", "localhost:0", "[::1]:7070"; and the
+// names of processes.
 //
 // Concurrency: plain functions, no state.
 #ifndef PAGODA_COMMON_BASE_ADDRESS_H_
@@ -29,6 +30,9 @@ bool IsLoopback(const HostPort& address);
 // OK for a well-formed loopback address. Anything else would be reachable from other hosts, and
 // there is no authentication yet.
 Status CheckListenAddress(std::string_view text);
+
+// Whether a process of the cluster may be called so: 1 to 63 of a-z, 0-9 and "-", as hosts are.
+bool IsProcessName(std::string_view name);
 
 }  // namespace pagoda
 

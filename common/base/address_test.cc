@@ -29,5 +29,14 @@ TEST(AddressTest, OnlyLoopbackMayBeListenedOn) {
   }
 }
 
+TEST(AddressTest, ProcessesAreNamedAsHostsAre) {
+  for (std::string_view name : {"worker-0", "a", "0"}) EXPECT_TRUE(IsProcessName(name)) << name;
+  EXPECT_TRUE(IsProcessName(std::string(63, 'x')));
+  EXPECT_FALSE(IsProcessName(std::string(64, 'x')));
+  for (std::string_view name : {"", "Worker", "a.b", "a b", "a/b", "\xc3\xa9"}) {
+    EXPECT_FALSE(IsProcessName(name)) << name;
+  }
+}
+
 }  // namespace
 }  // namespace pagoda

@@ -2,13 +2,15 @@
 #ifndef PAGODA_COMMON_BASE_VERSION_H_
 #define PAGODA_COMMON_BASE_VERSION_H_
 
+#include <cstdint>
+
 namespace pagoda {
 
 inline constexpr char kVersion[] = "0.1.0";
 
 // Peers use the highest version that both have (proto/README.md).
-inline constexpr int kProtocolMin = 1;
-inline constexpr int kProtocolMax = 1;
+inline constexpr uint32_t kProtocolMin = 1;
+inline constexpr uint32_t kProtocolMax = 1;
 
 }  // namespace pagoda
 

@@ -5,21 +5,12 @@
 
 #include "common/base/address.h"
 #include "common/base/logging.h"
+#include "common/base/version.h"
 #include "common/kv/identity.h"
 #include "services/router/field_error.h"
 
 namespace pagoda::router {
 namespace {
-
-constexpr uint32_t kProtocol = 1;
-constexpr size_t kMaxNameBytes = 63;
-
-bool IsWorkerName(const std::string& name) {
-  return !name.empty() && name.size() <= kMaxNameBytes &&
-         std::all_of(name.begin(), name.end(), [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-         });
-}
 
 StatusOr<SpaceFields> ReadSpaceFields(const v1::SpaceFields& fields) {
   SpaceFields space;
@@ -45,8 +36,8 @@ WorkerRegistry::WorkerRegistry(const Options& options, std::shared_ptr<const Ser
     : options_(options), model_(std::move(model)), placement_(placement) {}
 
 Status WorkerRegistry::Check(const v1::RegisterRequest& request, Space* space) const {
-  if (!IsWorkerName(request.name())) {
-    return InvalidField("name", Quote(request.name()) + " is not 1 to 63 of [a-z0-9-]");
+  if (!IsProcessName(request.name())) {
+    return InvalidField("name", Quote(request.name()) + " is not 1 to 63 of a-z, 0-9 and -");
   }
   if (request.instance_id() == 0) return InvalidField("instance_id", "missing");
   if (Status address = ParseHostPort(request.grpc_address()).status(); !address.ok()) {
@@ -55,11 +46,12 @@ Status WorkerRegistry::Check(const v1::RegisterRequest& request, Space* space) c
   auto fields = ReadSpaceFields(request.space());
   if (!fields.ok()) return InvalidField("space", std::string(fields.status().message()));
   *space = MakeSpace(*fields);
-  if (request.protocol().min() > kProtocol || request.protocol().max() < kProtocol) {
-    return absl::FailedPreconditionError(
-        "no common protocol version: the router speaks 1, the worker " +
-        std::to_string(request.protocol().min()) + " to " +
-        std::to_string(request.protocol().max()));
+  auto [min, max] = std::pair(request.protocol().min(), request.protocol().max());
+  if (min > kProtocolMax || max < kProtocolMin) {
+    return absl::FailedPreconditionError("no common protocol version: the router speaks " +
+                                         std::to_string(kProtocolMin) + " to " +
+                                         std::to_string(kProtocolMax) + ", the worker " +
+                                         std::to_string(min) + " to " + std::to_string(max));
   }
   if (!request.text_digest().empty() &&
       request.text_digest() != std::string(AsBytes(model_->text().digest()))) {
@@ -98,7 +90,7 @@ StatusOr<v1::RegisterResponse> WorkerRegistry::Register(const v1::RegisterReques
   worker->client = WorkerClient::Create(request.grpc_address());
   v1::RegisterResponse response;
   response.set_router_id(options_.router_id);
-  response.set_protocol(kProtocol);
+  response.set_protocol(std::min<uint32_t>(request.protocol().max(), kProtocolMax));
   response.set_report_interval_ms(options_.report_interval_ms);
   response.set_space(std::string(worker->space.view()));
   {

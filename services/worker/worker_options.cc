@@ -31,12 +31,8 @@ std::function<Status(const std::string&)> OneOf(std::initializer_list<std::strin
 }
 
 Status CheckName(const std::string& name) {
-  bool ok = !name.empty() && name.size() <= 63 &&
-            std::all_of(name.begin(), name.end(), [](unsigned char c) {
-              return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-            });
-  if (ok) return absl::OkStatus();
-  return absl::InvalidArgumentError("\"" + name + "\" must be 1 to 63 of a-z, 0-9 and \"-\"");
+  if (IsProcessName(name)) return absl::OkStatus();
+  return absl::InvalidArgumentError("\"" + name + "\" is not 1 to 63 of a-z, 0-9 and -");
 }
 
 }  // namespace
