@@ -10,7 +10,6 @@
 #include <deque>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
@@ -45,15 +44,6 @@ class BoundedQueue {
       if (!not_empty_.WaitUntil(mutex_, deadline)) break;
     }
     return TakeFront();
-  }
-
-  // Everything that is there now, without waiting.
-  std::vector<T> TakeAll() {
-    MutexLock lock(mutex_);
-    std::vector<T> all(std::make_move_iterator(items_.begin()),
-                       std::make_move_iterator(items_.end()));
-    items_.clear();
-    return all;
   }
 
   // No more pushes; waiting and later pops drain what is left and then return empty.

@@ -52,12 +52,5 @@ TEST(BoundedQueueTest, PopUntilGivesUpAtItsDeadline) {
   EXPECT_GE(SystemClock::Get()->Now(), deadline);
 }
 
-TEST(BoundedQueueTest, TakeAllEmptiesTheQueue) {
-  BoundedQueue<int> queue(8);
-  for (int i = 0; i < 3; ++i) queue.TryPush(int(i));
-  EXPECT_EQ(queue.TakeAll(), (std::vector<int>{0, 1, 2}));
-  EXPECT_EQ(queue.size(), 0u);
-}
-
 }  // namespace
 }  // namespace pagoda

@@ -22,6 +22,9 @@
 namespace pagoda::router {
 namespace {
 
+// HTTP threads only move bytes; text threads tokenise, so a long prompt holds up one of them.
+constexpr int kHttpThreads = 2;
+constexpr int kTextThreads = 2;
 // New requests that wait for a text thread: a second of work at a few milliseconds each.
 constexpr size_t kTextQueueLimit = 256;
 // Cancelled calls end within a step; a worker that hangs must not hold up the router's end.
@@ -36,8 +39,7 @@ class Router final : public RouterServer {
       : placement_(std::move(policy), SystemClock::Get()),
         registry_({.router_id = RandomId()}, model, &placement_),
         router_metrics_(&metrics_),
-        executor_(
-            {.name = "text", .threads = options.text_threads, .queue_limit = kTextQueueLimit}) {
+        executor_({.name = "text", .threads = kTextThreads, .queue_limit = kTextQueueLimit}) {
     core_.model = std::move(model);
     core_.placement = &placement_;
     core_.workers = &registry_;
@@ -61,10 +63,10 @@ class Router final : public RouterServer {
         {.ready =
              [this] { return ready_ ? absl::OkStatus() : absl::UnavailableError("not ready"); },
          .metrics = [this] { return metrics_.Render(); }});
-    PAGODA_ASSIGN_OR_RETURN(http_, http::HttpServer::Start({.address = options.http_address,
-                                                            .threads = options.http_threads,
-                                                            .metrics = &metrics_},
-                                                           std::move(routes)));
+    PAGODA_ASSIGN_OR_RETURN(
+        http_, http::HttpServer::Start(
+                   {.address = options.http_address, .threads = kHttpThreads, .metrics = &metrics_},
+                   std::move(routes)));
     PAGODA_ASSIGN_OR_RETURN(grpc_,
                             rpc::Server::Start({.address = options.grpc_address,
                                                 .services = {control_.get(), inference_.get()},

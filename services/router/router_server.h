@@ -22,8 +22,6 @@ class RouterServer {
     std::string kvstore;                    // HOST:PORT, or empty; not asked yet
     std::string policy = "predicted";
     bool allow_placement_override = false;
-    int http_threads = 2;
-    int text_threads = 2;
   };
 
   // Loads the tokenizer and listens before it returns; workers are not needed to be ready. Errors

@@ -10,6 +10,7 @@
 #include "common/base/memory_limit.h"
 #include "common/model/gguf.h"
 #include "kernels/ops.h"
+#include "services/worker/block_table.h"
 #include "services/worker/model_identity.h"
 #include "services/worker/self_test.h"
 
@@ -83,7 +84,7 @@ Status CpuBackend::LoadRunner(const model::GgufFile& gguf, const WorkerOptions& 
   PAGODA_ASSIGN_OR_RETURN(weights_, ModelWeights::Load(gguf, config_, *team_));
   StepLimits limits{.max_num_batched_tokens = options.max_num_batched_tokens,
                     .max_num_seqs = options.max_num_seqs,
-                    .max_blocks_per_seq = (max_model_len_ + block_tokens() - 1) / block_tokens()};
+                    .max_blocks_per_seq = BlocksFor(max_model_len_, block_tokens())};
   PAGODA_ASSIGN_OR_RETURN(runner_, CpuModelRunner::Create({.config = config_,
                                                            .weights = &weights_,
                                                            .ops = ops,

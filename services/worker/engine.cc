@@ -342,8 +342,6 @@ void Engine::CountStep(const Scheduler::Step& step) {
   const auto seqs = static_cast<int32_t>(step.chunks.size());
   MutexLock lock(mutex_);
   ++stats_.steps;
-  stats_.last_step_rows = step.num_rows;
-  stats_.last_step_seqs = seqs;
   stats_.max_step_seqs = std::max(stats_.max_step_seqs, seqs);
 }
 

@@ -43,9 +43,7 @@ struct EngineStats {
   int32_t waiting = 0;      // not started or preempted
   int32_t free_blocks = 0;  // could be had at once: unused, or cached and unreferenced
   int32_t total_blocks = 0;
-  int32_t last_step_rows = 0;
-  int32_t last_step_seqs = 0;
-  int32_t max_step_seqs = 0;             // the largest batch so far
+  int32_t max_step_seqs = 0;             // the largest batch so far, in sequences
   int32_t pending_prefill_tokens = 0;    // known tokens of live requests that are not computed yet
   double prefill_tokens_per_second = 0;  // moving average
 };
