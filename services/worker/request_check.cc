@@ -1,6 +1,5 @@
 #include "services/worker/request_check.h"
 
-#include <cmath>
 #include <span>
 #include <string>
 
@@ -17,21 +16,6 @@ Status CheckTokenIds(const char* field, std::span<const TokenId> ids, uint32_t v
       return Invalid(std::string(field) + "[" + std::to_string(i) + "]: " + std::to_string(ids[i]) +
                      " is not below the vocabulary size " + std::to_string(vocabulary_size));
     }
-  }
-  return absl::OkStatus();
-}
-
-Status CheckSampling(const SamplingParams& sampling) {
-  const float temperature = sampling.temperature;
-  if (!(temperature == 0 || (temperature >= 1e-5f && temperature <= 1e5f))) {
-    return Invalid("temperature: " + std::to_string(temperature) +
-                   " is neither 0 nor between 0.00001 and 100000");
-  }
-  if (sampling.top_k < 0) {
-    return Invalid("top_k: " + std::to_string(sampling.top_k) + " is below 0");
-  }
-  if (!(sampling.top_p > 0 && sampling.top_p <= 1)) {
-    return Invalid("top_p: " + std::to_string(sampling.top_p) + " is not above 0 and at most 1");
   }
   return absl::OkStatus();
 }
@@ -54,7 +38,7 @@ Status CheckRequest(const GenerationRequest& request, const RequestLimits& limit
   }
   PAGODA_RETURN_IF_ERROR(CheckTokenIds("prompt_ids", request.prompt_ids, limits.vocabulary_size));
   PAGODA_RETURN_IF_ERROR(CheckTokenIds("output_ids", request.output_ids, limits.vocabulary_size));
-  PAGODA_RETURN_IF_ERROR(CheckSampling(request.sampling));
+  PAGODA_RETURN_IF_ERROR(CheckSamplingParams(request.sampling));
   const auto kv_tokens = static_cast<int32_t>(total - 1);  // the last token is never computed
   const int32_t blocks = BlocksFor(kv_tokens, limits.block_tokens);
   if (blocks > limits.num_blocks) {

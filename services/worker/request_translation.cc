@@ -1,6 +1,5 @@
 #include "services/worker/request_translation.h"
 
-#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -43,12 +42,10 @@ StatusOr<SamplingParams> Sampling(const v1::WorkerGenerateRequest& message) {
   const v1::SamplingParams& from = message.sampling();
   SamplingParams to;
   to.temperature = from.has_temperature() ? from.temperature() : 1.0f;
-  // Below this a division by the temperature overflows; it is greedy in all but name.
-  constexpr float kSmallestTemperature = 1e-5f;
   if (!(to.temperature >= 0 && to.temperature <= 2)) {
     return OutOfRange("sampling.temperature", to.temperature, "0 to 2");
   }
-  if (to.temperature < kSmallestTemperature) to.temperature = 0;
+  if (to.temperature < kMinTemperature) to.temperature = 0;  // greedy in all but name
   to.top_p = from.has_top_p() ? from.top_p() : 1.0f;
   if (!(to.top_p > 0 && to.top_p <= 1)) {
     return OutOfRange("sampling.top_p", to.top_p, "over 0 and at most 1");

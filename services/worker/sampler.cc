@@ -9,27 +9,8 @@ namespace pagoda::worker {
 namespace {
 
 constexpr float kForbidden = -std::numeric_limits<float>::infinity();
-// Below it 1 / temperature times a difference of logits could overflow; vLLM calls that greedy.
-constexpr float kMinTemperature = 1e-5f;
-constexpr float kMaxTemperature = 1e5f;
 
 }  // namespace
-
-Status CheckSamplingParams(const SamplingParams& params) {
-  const float t = params.temperature;
-  if (!(t == 0.0f || (t >= kMinTemperature && t <= kMaxTemperature))) {
-    return absl::InvalidArgumentError("temperature: " + std::to_string(t) +
-                                      " is neither 0 nor in [1e-5, 1e5]");
-  }
-  if (params.top_k < 0) {
-    return absl::InvalidArgumentError("top_k: " + std::to_string(params.top_k) + " is negative");
-  }
-  if (!(params.top_p > 0.0f && params.top_p <= 1.0f)) {
-    return absl::InvalidArgumentError("top_p: " + std::to_string(params.top_p) +
-                                      " is not in (0, 1]");
-  }
-  return absl::OkStatus();
-}
 
 double DrawUniform(uint64_t seed, uint32_t choice, int32_t position) {
   const std::array<uint32_t, 4> words =

@@ -21,14 +21,10 @@
 #include <span>
 #include <vector>
 
-#include "common/base/status.h"
 #include "kernels/ops.h"
 #include "services/worker/step_plan.h"
 
 namespace pagoda::worker {
-
-// Errors: INVALID_ARGUMENT naming the field, its value and its range.
-Status CheckSamplingParams(const SamplingParams& params);
 
 // The uniform number in [0, 1) for the token at absolute `position`.
 double DrawUniform(uint64_t seed, uint32_t choice, int32_t position);

@@ -21,6 +21,8 @@
 #include <span>
 #include <vector>
 
+#include "services/worker/sampling_params.h"
+
 namespace pagoda::worker {
 
 struct StepLimits {
@@ -36,14 +38,6 @@ class LogitsMask {
  public:
   virtual ~LogitsMask() = default;
   virtual void Apply(std::span<float> logits) = 0;  // [vocabulary]
-};
-
-struct SamplingParams {
-  float temperature = 0.0f;  // 0 = greedy; otherwise in [1e-5, 1e5]
-  int32_t top_k = 0;         // 0 = off
-  float top_p = 1.0f;        // in (0, 1]; 1 = off
-  uint64_t seed = 0;         // always set by the caller, also if the client gave none
-  uint32_t choice = 0;       // index among the n choices of one request
 };
 
 struct PlanSlice {
