@@ -5,6 +5,8 @@
 #define PAGODA_COMMON_BASE_UTF8_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace pagoda {
@@ -15,6 +17,9 @@ size_t Utf8SequenceLength(std::string_view text, size_t at);
 
 // The offset of the first byte that does not belong to a well-formed sequence, or text.size().
 size_t Utf8ValidPrefix(std::string_view text);
+
+// REQUIRES: `code` is a Unicode scalar value.
+void AppendUtf8(std::string& out, uint32_t code);
 
 }  // namespace pagoda
 

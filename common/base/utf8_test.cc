@@ -26,5 +26,20 @@ TEST(Utf8Test, FindsTheFirstBadByte) {
   EXPECT_EQ(Utf8ValidPrefix("ok"), 2u);
 }
 
+TEST(Utf8Test, WritesTheFirstAndLastCodePointOfEachLength) {
+  std::string text;
+  for (uint32_t code : {0x7Fu, 0x80u, 0x7FFu, 0x800u, 0xFFFFu, 0x10000u, 0x10FFFFu}) {
+    AppendUtf8(text, code);
+  }
+  EXPECT_EQ(text,
+            "\x7f"
+            "\xC2\x80"
+            "\xDF\xBF"
+            "\xE0\xA0\x80"
+            "\xEF\xBF\xBF"
+            "\xF0\x90\x80\x80"
+            "\xF4\x8F\xBF\xBF");
+}
+
 }  // namespace
 }  // namespace pagoda

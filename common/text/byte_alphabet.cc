@@ -1,5 +1,7 @@
 #include "common/text/byte_alphabet.h"
 
+#include "common/base/utf8.h"
+
 namespace pagoda::text {
 namespace {
 
@@ -15,13 +17,7 @@ std::array<std::string, 256> MakeByteCharacters() {
   int next = 0x100;
   for (int byte = 0; byte < 256; ++byte) {
     int code = StandsForItself(byte) ? byte : next++;
-    std::string& out = characters[byte];
-    if (code < 0x80) {
-      out += static_cast<char>(code);
-    } else {
-      out += static_cast<char>(0xC0 | (code >> 6));
-      out += static_cast<char>(0x80 | (code & 0x3F));
-    }
+    AppendUtf8(characters[byte], static_cast<uint32_t>(code));
   }
   return characters;
 }

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "common/base/utf8.h"
+
 namespace pagoda::model::testing {
 namespace {
 
@@ -11,11 +13,6 @@ namespace {
 constexpr int32_t kNormal = 1;
 constexpr int32_t kControl = 3;
 constexpr int32_t kUnused = 5;
-
-std::string Utf8(uint32_t code_point) {
-  if (code_point < 0x80) return std::string(1, static_cast<char>(code_point));
-  return {static_cast<char>(0xc0 | (code_point >> 6)), static_cast<char>(0x80 | (code_point & 63))};
-}
 
 bool IsPrintable(uint32_t byte) {
   return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
@@ -26,7 +23,7 @@ std::vector<std::string> ByteAlphabet() {
   std::vector<std::string> alphabet;
   uint32_t next = 0x100;
   for (uint32_t byte = 0; byte < 256; ++byte) {
-    alphabet.push_back(Utf8(IsPrintable(byte) ? byte : next++));
+    AppendUtf8(alphabet.emplace_back(), IsPrintable(byte) ? byte : next++);
   }
   return alphabet;
 }

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "common/base/utf8.h"
-
 namespace pagoda::text::jinja {
 
 size_t SpaceLength(std::string_view text, size_t at) {
@@ -55,25 +53,6 @@ size_t CountCharacters(std::string_view text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char byte) {
     return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
   }));
-}
-
-void AppendUtf8(std::string& out, uint32_t code) {
-  auto tail = [&](int shift) { out += static_cast<char>(0x80 | ((code >> shift) & 0x3F)); };
-  if (code < 0x80) {
-    out += static_cast<char>(code);
-  } else if (code < 0x800) {
-    out += static_cast<char>(0xC0 | (code >> 6));
-    tail(0);
-  } else if (code < 0x10000) {
-    out += static_cast<char>(0xE0 | (code >> 12));
-    tail(6);
-    tail(0);
-  } else {
-    out += static_cast<char>(0xF0 | (code >> 18));
-    tail(12);
-    tail(6);
-    tail(0);
-  }
 }
 
 bool IsAscii(std::string_view text) {

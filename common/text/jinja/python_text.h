@@ -23,9 +23,6 @@ size_t SkipSpace(std::string_view text, size_t at);
 std::vector<size_t> CharacterOffsets(std::string_view text);
 size_t CountCharacters(std::string_view text);
 
-// REQUIRES: a Unicode scalar value.
-void AppendUtf8(std::string& out, uint32_t code);
-
 bool IsAscii(std::string_view text);
 
 }  // namespace pagoda::text::jinja

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "common/text/jinja/python_text.h"
+#include "common/base/utf8.h"
 
 namespace pagoda::text::jinja {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "common/text/jinja/python_text.h"
+#include "common/base/utf8.h"
 
 namespace pagoda::text::testing {
 
@@ -30,7 +30,7 @@ std::vector<std::string> RandomCharacters(std::mt19937& random, size_t count) {
         break;
     }
     if (code >= 0xD800 && code <= 0xDFFF) continue;
-    jinja::AppendUtf8(characters.emplace_back(), code);
+    AppendUtf8(characters.emplace_back(), code);
   }
   return characters;
 }
