@@ -7,12 +7,6 @@
 #include "services/router/http_status.h"
 
 namespace pagoda::router::openai {
-namespace {
-
-std::string_view ApiName(Api api) { return api == Api::kChat ? "chat" : "completions"; }
-
-}  // namespace
-
 // One generation's ear; several of them share the call.
 class CompletionCall::Sink final : public GenerationSink {
  public:

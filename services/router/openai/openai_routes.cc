@@ -16,14 +16,17 @@ namespace {
 
 constexpr std::string_view kWorkerHeader = "x-pagoda-worker";
 
+// Answers a request that never became a call, and counts it.
+void Refuse(RouterCore* core, Api api, const Status& status, http::Responder& responder) {
+  core->metrics->CountRequest(ApiName(api), status);
+  responder.Send(ToHttpResponse(status));
+}
+
 void Complete(RouterCore* core, Api api, const http::HttpRequest& request,
               std::shared_ptr<http::Responder> responder) {
   auto parsed =
       api == Api::kChat ? ParseChatRequest(request.body) : ParseCompletionRequest(request.body);
-  if (!parsed.ok()) {
-    core->metrics->CountRequest(api == Api::kChat ? "chat" : "completions", parsed.status());
-    return responder->Send(ToHttpResponse(parsed.status()));
-  }
+  if (!parsed.ok()) return Refuse(core, api, parsed.status(), *responder);
   if (auto worker = http::FindHeader(request.headers, kWorkerHeader)) {
     for (auto& prompt : parsed->prompts) prompt.set_worker(std::string(*worker));
   }
@@ -43,8 +46,8 @@ http::HttpHandler CompletionHandler(RouterCore* core, Api api) {
       }
     });
     if (accepted) return;
-    responder->Send(ToHttpResponse(
-        absl::ResourceExhaustedError("the queue of new requests is full; try again")));
+    Refuse(core, api, absl::ResourceExhaustedError("the queue of new requests is full; try again"),
+           *responder);
   };
 }
 

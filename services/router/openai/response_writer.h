@@ -17,6 +17,8 @@
 namespace pagoda::router::openai {
 
 enum class Api { kChat, kCompletions };
+// As the label of metrics.
+inline std::string_view ApiName(Api api) { return api == Api::kChat ? "chat" : "completions"; }
 
 // One choice, complete.
 struct Choice {
