@@ -17,7 +17,7 @@ enum class KernelCode : uint8_t {
   kNotPowerOfTwo,   // `value` is not a power of two within [16, limit]
   kSizeMismatch,    // `value` bytes were given where `limit` are needed
   kUnsupported,     // the value is known by name but has no kernel yet
-  kUnknownIsa,      // the name is none of kIsaNames
+  kUnknownIsa,      // the name is none that SelectOps knows
   kIsaUnavailable,  // this CPU (or its kernel's saved state) lacks the instructions
 };
 
