@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 #include <xmmintrin.h>
 
-#include <string>
-
 #include "kernels/base/isa.h"
 
 namespace pagoda::kernels {

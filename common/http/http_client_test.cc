@@ -1,7 +1,5 @@
 #include "common/http/http_client.h"
 
-#include <thread>
-
 #include "common/http/testing/test_server.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -3,7 +3,6 @@
 #include <pthread.h>
 
 #include <map>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>

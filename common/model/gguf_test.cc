@@ -1,6 +1,5 @@
 #include "common/model/gguf.h"
 
-#include <fstream>
 #include <memory>
 
 #include "common/base/bytes.h"

@@ -1,7 +1,5 @@
 #include "common/rpc/remote_calls.h"
 
-#include <utility>
-
 #include "common/rpc/channel.h"
 #include "common/rpc/deadline.h"
 #include "common/rpc/grpc_status.h"

@@ -9,7 +9,6 @@
 
 #include "common/rpc/block_wire.h"
 #include "common/rpc/bulk_codec.h"
-#include "common/rpc/grpc_status.h"
 #include "common/rpc/remote_calls.h"
 
 namespace pagoda::rpc {

@@ -8,14 +8,12 @@
 //   4. When the stream has ended, for whatever reason, blocks without a final answer have failed.
 #include <grpcpp/support/client_callback.h>
 
-#include <algorithm>
 #include <deque>
 #include <utility>
 
 #include "common/base/mutex.h"
 #include "common/rpc/block_wire.h"
 #include "common/rpc/bulk_codec.h"
-#include "common/rpc/grpc_status.h"
 #include "common/rpc/remote_calls.h"
 
 namespace pagoda::rpc {

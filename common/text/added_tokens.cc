@@ -1,7 +1,5 @@
 #include "common/text/added_tokens.h"
 
-#include <string>
-
 #include "absl/strings/str_cat.h"
 
 namespace pagoda::text {

@@ -7,7 +7,6 @@
 #define PAGODA_COMMON_TEXT_BYTE_ALPHABET_H_
 
 #include <array>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -1,6 +1,5 @@
 #include "common/text/detokenizer.h"
 
-#include <algorithm>
 #include <string_view>
 
 #include "common/base/utf8.h"

@@ -1,10 +1,6 @@
 #include "common/text/detokenizer.h"
 
-#include <algorithm>
-#include <random>
-
 #include "common/base/utf8.h"
-#include "common/text/testing/random_text.h"
 #include "common/text/testing/tiny_spec.h"
 #include "gtest/gtest.h"
 

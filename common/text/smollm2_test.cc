@@ -7,7 +7,6 @@
 #include <sstream>
 #include <string>
 
-#include "common/base/utf8.h"
 #include "common/model/gguf.h"
 #include "common/text/detokenizer.h"
 #include "common/text/gguf_text.h"

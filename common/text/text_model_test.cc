@@ -9,7 +9,6 @@
 #include "common/model/testing/gguf_writer.h"
 #include "common/model/testing/tiny_model.h"
 #include "common/text/gguf_text.h"
-#include "common/text/testing/random_text.h"
 #include "common/text/testing/tiny_spec.h"
 #include "gtest/gtest.h"
 

@@ -1,8 +1,5 @@
 #include "common/text/tokenizer_spec.h"
 
-#include <cstring>
-#include <limits>
-
 #include "absl/strings/str_cat.h"
 #include "common/base/bytes.h"
 

@@ -4,7 +4,6 @@
 // benchmark that reuses one layer measures the cache.
 #include <benchmark/benchmark.h>
 
-#include <cmath>
 #include <cstring>
 #include <vector>
 

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "kernels/kv/kv_layout.h"
 #include "kernels/ops.h"
 #include "kernels/weights/packed_matrix.h"
 

@@ -1,6 +1,5 @@
 #include "services/ctl/conversation.h"
 
-#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "common/base/mutex.h"

@@ -1,7 +1,6 @@
 #include "services/router/request_plan.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "common/base/random.h"
 #include "common/base/utf8.h"

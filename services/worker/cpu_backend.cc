@@ -1,7 +1,6 @@
 #include "services/worker/cpu_backend.h"
 
 #include <algorithm>
-#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/bytes.h"

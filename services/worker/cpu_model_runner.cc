@@ -1,6 +1,5 @@
 #include "services/worker/cpu_model_runner.h"
 
-#include <algorithm>
 #include <string>
 
 #include "kernels/rope/rope_table.h"

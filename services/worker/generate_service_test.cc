@@ -1,6 +1,5 @@
 #include "services/worker/generate_service.h"
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <thread>

@@ -1,4 +1,3 @@
-#include <cstdio>
 
 #include "common/base/flag_set.h"
 #include "common/base/logging.h"

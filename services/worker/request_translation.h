@@ -5,7 +5,6 @@
 #define PAGODA_SERVICES_WORKER_REQUEST_TRANSLATION_H_
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,6 @@
 // The part of ExpressionParser for what follows a value: attributes, subscripts, calls, filters and
 // tests.
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "common/text/jinja/expression_parser.h"

@@ -6,7 +6,6 @@
 #define PAGODA_COMMON_TEXT_JINJA_SCOPE_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>

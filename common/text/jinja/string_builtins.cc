@@ -1,5 +1,4 @@
 // Filters and methods of strings. Every result keeps the marks of the characters it is made of.
-#include <algorithm>
 #include <string>
 #include <utility>
 

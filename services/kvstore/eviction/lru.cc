@@ -1,7 +1,5 @@
 #include "services/kvstore/eviction/lru.h"
 
-#include <algorithm>
-
 namespace pagoda::kvstore {
 
 void LruPolicy::Add(EntryId id, const BlockRef& ref, CallNumber call) {

@@ -5,7 +5,6 @@
 #define PAGODA_SERVICES_ROUTER_TESTING_TEST_MODEL_H_
 
 #include <memory>
-#include <string>
 
 #include "services/router/router_server.h"
 #include "services/router/served_model.h"

@@ -7,7 +7,6 @@
 #define PAGODA_SERVICES_WORKER_TESTING_FAKE_MODEL_H_
 
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <span>
 #include <vector>
