@@ -15,7 +15,9 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, ChannelKi
   arguments.SetMaxReceiveMessageSize(max_bytes);
   arguments.SetMaxSendMessageSize(max_bytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  // Not a pause, for all its name: what one attempt to connect may take, HTTP/2 greeting included.
+  // A busy peer and a long way need more than the first pause; more than this is as good as frozen.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // ours are counted
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 5000);

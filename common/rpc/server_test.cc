@@ -1,6 +1,11 @@
 #include "common/rpc/server.h"
 
 #include <grpcpp/client_context.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
 
 #include "common/rpc/channel.h"
 #include "common/rpc/grpc_status.h"
@@ -80,6 +85,26 @@ TEST(RpcServerTest, CallsToADeadAddressFailAtOnce) {
   auto channel = MakeChannel(address, ChannelKind::kControl);
   DescribeResponse response;
   EXPECT_EQ(Describe(channel, {}, &response).error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+// The kernel takes the connection; nobody answers the HTTP/2 greeting, as on a busy peer.
+TEST(RpcServerTest, APeerThatGreetsLateIsWaitedForLongerThanTheFirstPause) {
+  int listener = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in local{.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+  socklen_t size = sizeof(local);
+  auto* name = reinterpret_cast<sockaddr*>(&local);
+  ASSERT_EQ(bind(listener, name, size), 0);
+  ASSERT_EQ(listen(listener, 1), 0);
+  ASSERT_EQ(getsockname(listener, name, &size), 0);
+  auto channel =
+      MakeChannel("127.0.0.1:" + std::to_string(ntohs(local.sin_port)), ChannelKind::kControl);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
+  DescribeResponse response;
+  // Not UNAVAILABLE: the attempt was still going on.
+  EXPECT_EQ(v1::KvStore::NewStub(channel)->Describe(&context, {}, &response).error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
+  close(listener);
 }
 
 }  // namespace
