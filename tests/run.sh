@@ -24,7 +24,7 @@ deploy/install_packages.sh deploy/packages.txt tests/packages.txt
 
 # The label `model` marks tests that need the SmolLM2 file.
 exclude=()
-if PAGODA_TEST_MODEL=$(deploy/fetch_model.sh); then
+if PAGODA_TEST_MODEL=${PAGODA_TEST_MODEL:-$(deploy/fetch_model.sh)} && [ -r "$PAGODA_TEST_MODEL" ]; then
   export PAGODA_TEST_MODEL
 elif [ "$require_model" = 1 ]; then
   echo "tests/run.sh: no SmolLM2 file, and --require-model was given" >&2
@@ -34,8 +34,8 @@ else
 fi
 [ "$long" = 1 ] || exclude+=(long)
 
-cmake --preset release -DPAGODA_TESTS=ON >build.log 2>&1 || { cat build.log; exit 1; }
-rm -f build.log
+mkdir -p build
+cmake --preset release -DPAGODA_TESTS=ON >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
 cmake --build build/release
 
 cd build/release
