@@ -11,6 +11,9 @@
 namespace pagoda::worker {
 namespace {
 
+// Without authentication there is nobody to keep a secret from; the router makes its keys so, too.
+constexpr std::string_view kClusterSecret;
+
 Status OutOfRange(std::string_view field, double value, std::string_view limit) {
   return absl::InvalidArgumentError(
       absl::StrCat(std::string(field), " is ", value, ", must be ", std::string(limit)));
@@ -138,11 +141,10 @@ StatusOr<GenerationRequest> FromProto(const v1::WorkerGenerateRequest& message,
   PAGODA_ASSIGN_OR_RETURN(request.cache.scope, Scope(message.cache_scope()));
   request.cache.tenant = message.tenant();
   request.cache.tenant_generation = message.tenant_generation();
-  request.cache.tenant_namespace =
-      MakeNamespace(model.cluster_secret, model.space, message.tenant(),
-                    message.tenant_generation(), model.weight_epoch);
+  request.cache.tenant_namespace = MakeNamespace(kClusterSecret, model.space, message.tenant(),
+                                                 message.tenant_generation(), model.weight_epoch);
   request.cache.shared_namespace =
-      MakeSharedNamespace(model.cluster_secret, model.space, model.weight_epoch);
+      MakeSharedNamespace(kClusterSecret, model.space, model.weight_epoch);
   PAGODA_ASSIGN_OR_RETURN(request.block_keys, BlockKeys(message.block_keys()));
   request.priority = message.priority();
   request.age = std::chrono::milliseconds(message.age_ms());

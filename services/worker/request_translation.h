@@ -19,7 +19,6 @@ namespace pagoda::worker {
 struct ServedModel {
   Space space;
   uint64_t weight_epoch = 0;
-  std::string cluster_secret;
   std::vector<TokenId> stop_ids;  // the model's own, unless a request ignores them
 };
 

@@ -17,7 +17,6 @@ using ::testing::HasSubstr;
 ServedModel Model() {
   ServedModel model;
   model.space.bytes.fill(7);
-  model.cluster_secret = "secret";
   model.stop_ids = {2};
   return model;
 }
@@ -61,7 +60,7 @@ TEST(RequestTranslationTest, CarriesEveryFieldOver) {
   ASSERT_TRUE(request->block_keys.has_value());
   EXPECT_EQ((*request->block_keys)[1].view(), std::string(32, 'b'));
   EXPECT_EQ(request->cache.tenant_namespace,
-            MakeNamespace("secret", Model().space, "acme", 2, Model().weight_epoch));
+            MakeNamespace("", Model().space, "acme", 2, Model().weight_epoch));
   EXPECT_EQ(request->priority, -1);
   EXPECT_EQ(request->age, std::chrono::milliseconds(250));
 }

@@ -79,8 +79,6 @@ void AddFlags(FlagSet& flags, WorkerOptions& options) {
                   &options.enable_chunked_prefill);
   flags.Add("weight-epoch", "raise to retire every block of an older model revision",
             &options.weight_epoch);
-  flags.Add("cluster-secret-file", "file whose bytes key the block namespaces",
-            &options.cluster_secret_file);
   flags.AddChecked("log-level", "debug, info, warning or error", &options.log_level, log_level);
 }
 

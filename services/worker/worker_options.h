@@ -38,7 +38,6 @@ struct WorkerOptions {
   bool enable_chunked_prefill = true;
 
   uint64_t weight_epoch = 0;
-  std::string cluster_secret_file;
   std::string log_level = "info";
 };
 

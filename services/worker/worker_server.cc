@@ -4,8 +4,6 @@
 
 #include <atomic>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -32,13 +30,6 @@ namespace {
 
 // Longer answers are cut off at a shutdown; their clients see an error and ask again.
 constexpr Duration kDrainTimeout = std::chrono::seconds(5);
-
-StatusOr<std::string> ReadSecret(const std::string& path) {
-  if (path.empty()) return std::string();
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError("--cluster-secret-file: cannot read " + path);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
 
 class Server final : public WorkerServer {
  public:
@@ -103,7 +94,6 @@ Status Server::LoadModel() {
 
   served_.space = MakeSpace(backend_->space_fields());
   served_.weight_epoch = options_.weight_epoch;
-  PAGODA_ASSIGN_OR_RETURN(served_.cluster_secret, ReadSecret(options_.cluster_secret_file));
   served_.stop_ids = text_model->stop_ids();
 
   if (options_.served_model_names.empty()) {
