@@ -29,8 +29,9 @@ constexpr int kTextThreads = 2;
 constexpr size_t kTextQueueLimit = 256;
 // Cancelled calls end within a step; a worker that hangs must not hold up the router's end.
 constexpr Duration kStopGrace = std::chrono::seconds(2);
-// A Generate request may hold a prompt as long as an HTTP body.
-constexpr int kMaxGrpcRequestBytes = 16 << 20;
+// gRPC's own default. Far more than any context holds, and a hostile message (millions of empty chat
+// messages) takes thirty times its size in memory once it is parsed.
+constexpr int kMaxGrpcRequestBytes = 4 << 20;
 
 class Router final : public RouterServer {
  public:
