@@ -36,7 +36,7 @@ std::shared_ptr<const PutBlock> InMemoryBlockStore::Find(const BlockKey& key) co
 
 void InMemoryBlockStore::FindMissing(const CallContext& context, std::vector<BlockRef> refs,
                                      FindCallback done) {
-  Status status = CheckCall(context, refs.size(), SystemClock::Get()->Now());
+  Status status = CheckCall(context, refs.size(), clock_->Now());
   if (!status.ok()) return done(FailedFind(status, refs.size()));
   FindResult result;
   for (const BlockRef& ref : refs) result.blocks.push_back({Find(ref.key) != nullptr, false});
@@ -45,7 +45,7 @@ void InMemoryBlockStore::FindMissing(const CallContext& context, std::vector<Blo
 
 void InMemoryBlockStore::Get(const CallContext& context, std::vector<BlockRef> refs,
                              std::shared_ptr<BlockSink> sink) {
-  Status status = CheckCall(context, refs.size(), SystemClock::Get()->Now());
+  Status status = CheckCall(context, refs.size(), clock_->Now());
   if (!status.ok()) return FailGet(status, refs.size(), *sink);
   for (size_t i = 0; i < refs.size(); ++i) {
     if (context.cancel.stop_requested()) {
@@ -59,7 +59,7 @@ void InMemoryBlockStore::Get(const CallContext& context, std::vector<BlockRef> r
 
 void InMemoryBlockStore::Put(const CallContext& context, std::vector<PutBlock> blocks,
                              PutCallback done) {
-  Status status = CheckCall(context, blocks.size(), SystemClock::Get()->Now());
+  Status status = CheckCall(context, blocks.size(), clock_->Now());
   if (!status.ok()) return done(FailedPut(status, blocks.size()));
   std::vector<PutResult> results;
   for (PutBlock& block : blocks) results.push_back(PutOne(std::move(block)));

@@ -18,8 +18,9 @@ namespace pagoda::testing {
 
 class InMemoryBlockStore : public BlockStore {
  public:
-  explicit InMemoryBlockStore(uint64_t payload_bytes_limit = UINT64_MAX)
-      : limit_(payload_bytes_limit) {}
+  explicit InMemoryBlockStore(uint64_t payload_bytes_limit = UINT64_MAX,
+                              Clock* clock = SystemClock::Get())
+      : limit_(payload_bytes_limit), clock_(clock) {}
 
   void FindMissing(const CallContext& context, std::vector<BlockRef> refs,
                    FindCallback done) override;
@@ -37,6 +38,7 @@ class InMemoryBlockStore : public BlockStore {
   PutResult PutOne(PutBlock block);
 
   const uint64_t limit_;
+  Clock* const clock_;  // of the callers' deadlines
   mutable Mutex mutex_;
   std::map<BlockKey, std::shared_ptr<const PutBlock>> blocks_ ABSL_GUARDED_BY(mutex_);
   uint64_t used_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -1,16 +1,10 @@
 #include "common/kv/testing/in_memory_block_store.h"
 
-#include "common/kv/testing/block_store_conformance.h"
+#include "common/kv/testing/test_blocks.h"
 #include "gtest/gtest.h"
 
 namespace pagoda::testing {
 namespace {
-
-INSTANTIATE_TEST_SUITE_P(InMemory, BlockStoreConformance,
-                         ::testing::Values(StoreFactory{
-                             "in-memory", [] {
-                               return StoreUnderTest{std::make_shared<InMemoryBlockStore>()};
-                             }}));
 
 TEST(InMemoryBlockStore, AFullStoreAnswersNoRoomAndKeepsWhatItHas) {
   InMemoryBlockStore store(2 * 64);
