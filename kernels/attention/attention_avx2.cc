@@ -20,6 +20,11 @@ struct ElementBf16 {
   PAGODA_KERNELS_INLINE __m256 Load8(const uint8_t* from) { return Bf16ToFloat8(from); }
 };
 
+struct ElementFp16 {
+  static constexpr int32_t kBytes = 2;
+  PAGODA_KERNELS_INLINE __m256 Load8(const uint8_t* from) { return HalfToFloat8(from); }
+};
+
 PAGODA_KERNELS_INLINE void Prefetch(const uint8_t* at) {
   _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T0);
 }
@@ -139,6 +144,16 @@ template <typename E>
 constexpr ValuesFunction kValues[] = {AddValues<E, 1>, AddValues<E, 2>, AddValues<E, 3>,
                                       AddValues<E, 4>, AddValues<E, 5>, AddValues<E, 6>};
 
+PAGODA_KERNELS_INLINE const ScoresFunction* ScoresOf(KvDtype dtype) {
+  if (dtype == KvDtype::kBf16) return kScores<ElementBf16>;
+  return dtype == KvDtype::kFp16 ? kScores<ElementFp16> : kScores<ElementF32>;
+}
+
+PAGODA_KERNELS_INLINE const ValuesFunction* ValuesOf(KvDtype dtype) {
+  if (dtype == KvDtype::kBf16) return kValues<ElementBf16>;
+  return dtype == KvDtype::kFp16 ? kValues<ElementFp16> : kValues<ElementF32>;
+}
+
 // Scores to weights for one query of the chunk with seen >= 1: scale, maximum, exp, sum.
 void Soften(Chunk& c, int32_t query, float scale) {
   float* p = c.p[query];
@@ -181,15 +196,13 @@ void Step(const AttentionSplitParams& p, Chunk& c, int32_t queries, const uint8_
     most = Max(most, c.seen[q]);
   }
   if (most == 0) return;
-  const bool k_bf16 = p.k.dtype == KvDtype::kBf16, v_bf16 = p.v.dtype == KvDtype::kBf16;
-  const ScoresFunction* scores = k_bf16 ? kScores<ElementBf16> : kScores<ElementF32>;
-  const ValuesFunction* values = v_bf16 ? kValues<ElementBf16> : kValues<ElementF32>;
-  scores[queries - 1](c, block + p.k.data, most);
+  ScoresOf(p.k.dtype)[queries - 1](c, block + p.k.data, most);
   for (int32_t q = 0; q < queries; ++q) {
     if (c.seen[q] > 0) Soften(c, q, p.scale);
   }
   // Slots that only some of the chunk's rows see are skipped for the others, not multiplied by 0.
   const uint8_t* v = block + p.v.data;
+  const ValuesFunction* values = ValuesOf(p.v.dtype);
   values[queries - 1](c, 0, v, 0, least);
   for (int32_t q = 0; q < queries; ++q) {
     if (c.seen[q] > least) values[0](c, q, v, least, c.seen[q]);

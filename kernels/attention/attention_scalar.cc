@@ -8,10 +8,10 @@ namespace pagoda::kernels::scalar {
 namespace {
 
 float Element(const uint8_t* data, KvDtype dtype, int64_t index) {
-  if (dtype == KvDtype::kBf16) {
+  if (dtype == KvDtype::kBf16 || dtype == KvDtype::kFp16) {
     uint16_t value;
     std::memcpy(&value, data + index * 2, sizeof(value));
-    return Bf16ToFloat(value);
+    return dtype == KvDtype::kBf16 ? Bf16ToFloat(value) : HalfToFloat(value);
   }
   float value;
   std::memcpy(&value, data + index * 4, sizeof(value));

@@ -72,6 +72,7 @@ class Cache {
  private:
   double Stored(KvDtype dtype, const std::vector<float>& from, int32_t t, int32_t d) const {
     const float value = from[t * layout_.spec.head_dim + d];
+    if (dtype == KvDtype::kFp16) return testing::HalfValue(FloatToHalf(value));
     return dtype == KvDtype::kBf16 ? Bf16ToFloat(FloatToBf16(value)) : value;
   }
 
@@ -100,7 +101,8 @@ constexpr Shape kShapes[] = {
     {64, 32, 3, KvDtype::kBf16, KvDtype::kBf16},  {64, 32, 3, KvDtype::kF32, KvDtype::kF32},
     {64, 64, 1, KvDtype::kBf16, KvDtype::kF32},   {128, 32, 4, KvDtype::kF32, KvDtype::kBf16},
     {128, 64, 2, KvDtype::kBf16, KvDtype::kBf16}, {80, 16, 7, KvDtype::kF32, KvDtype::kF32},
-    {16, 256, 5, KvDtype::kBf16, KvDtype::kBf16}};
+    {16, 256, 5, KvDtype::kBf16, KvDtype::kBf16}, {64, 32, 3, KvDtype::kFp16, KvDtype::kFp16},
+    {80, 64, 2, KvDtype::kFp16, KvDtype::kF32},   {128, 16, 1, KvDtype::kBf16, KvDtype::kFp16}};
 // Around the borders of blocks (16, 32, 64), of splits (256) and of vectors (8).
 constexpr int32_t kLengths[] = {1,  7,   8,   9,   15,  16,  31,  32,  33,  63, 64,
                                 65, 200, 255, 256, 257, 289, 511, 512, 513, 777};
@@ -235,6 +237,18 @@ TEST(AttentionTest, No_slot_beyond_the_visible_length_reaches_a_result) {
         ASSERT_EQ(BitDifference(clean, with(0x7F)), "") << "huge; " << ops->isa << " " << length;
       }
     }
+  }
+}
+
+TEST(AttentionTest, A_value_beyond_the_range_of_fp16_is_never_clipped_in_silence) {
+  for (const Ops* ops : testing::EveryOps()) {
+    Cache cache(64, 32, 40, KvDtype::kFp16, KvDtype::kFp16);
+    const std::vector<float> q(64, 1.0f), ordinary(64, 1.0f), huge(64, 65520.0f);
+    ASSERT_TRUE(ops->all_finite(Attend(*ops, cache, q, {40}, 1).data(), 64));
+    cache.Write(7, ordinary.data(), huge.data());
+    EXPECT_FALSE(ops->all_finite(Attend(*ops, cache, q, {40}, 1).data(), 64)) << "V; " << ops->isa;
+    cache.Write(7, huge.data(), ordinary.data());
+    EXPECT_FALSE(ops->all_finite(Attend(*ops, cache, q, {40}, 1).data(), 64)) << "K; " << ops->isa;
   }
 }
 

@@ -60,6 +60,33 @@ PAGODA_KERNELS_INLINE uint16_t FloatToBf16(float x) {
   return static_cast<uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
 }
 
+// x / 2^shift, rounded to nearest even; shift in [1, 24], x < 2^31.
+PAGODA_KERNELS_INLINE uint32_t RoundedShift(uint32_t x, uint32_t shift) {
+  return (x + ((1u << (shift - 1)) - 1) + ((x >> shift) & 1u)) >> shift;
+}
+
+// Float to IEEE half by round to nearest even on the integer: magnitudes from 65520 on become
+// infinity, those up to 2^-25 zero. NaN stays NaN (quiet, upper payload kept). Gives the bits of
+// vcvtps2ph.
+PAGODA_KERNELS_INLINE uint16_t FloatToHalf(float x) {
+  const uint32_t bits = FloatBits(x);
+  const uint32_t sign = (bits >> 16) & 0x8000u;
+  const uint32_t magnitude = bits & 0x7FFFFFFFu;
+  uint32_t half;
+  if (magnitude > 0x7F800000u) {
+    half = 0x7E00u | ((magnitude >> 13) & 0x3FFu);
+  } else if (magnitude >= 0x47800000u) {  // 2^16 and above
+    half = 0x7C00u;
+  } else if (magnitude >= 0x38800000u) {  // from 2^-14 on: normal; may round up to infinity
+    half = RoundedShift(magnitude, 13) - (112u << 10);
+  } else if (magnitude >= 0x33000000u) {  // from 2^-25 on: a multiple of 2^-24
+    half = RoundedShift((magnitude & 0x7FFFFFu) | 0x800000u, 126u - (magnitude >> 23));
+  } else {
+    half = 0;
+  }
+  return static_cast<uint16_t>(sign | half);
+}
+
 // exp's constants: Cephes expf (ln2 in two parts, a polynomial on [-ln2/2, ln2/2]).
 inline constexpr float kExpMin = -87.0f;  // smaller arguments give exp(-87)
 inline constexpr float kLog2e = 1.44269504088896341f;

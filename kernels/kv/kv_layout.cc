@@ -15,6 +15,7 @@ int64_t ElementBytes(KvDtype dtype) {
     case KvDtype::kF32:
       return 4;
     case KvDtype::kBf16:
+    case KvDtype::kFp16:
       return 2;
     default:
       return 0;

@@ -8,7 +8,7 @@
 
 namespace pagoda::kernels {
 
-// Only kF32 and kBf16 have kernels; the rest are named so that the numbers never change.
+// kF32, kBf16 and kFp16 have kernels; the rest are named so that the numbers never change.
 enum class KvDtype : uint8_t {
   kF32 = 0,
   kBf16 = 1,

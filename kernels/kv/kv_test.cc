@@ -17,8 +17,8 @@ using testing::TestRandom;
 KvSpec Spec(KvDtype k, KvDtype v) { return {32, 64, 3, 2, k, v}; }
 
 TEST(KvLayoutTest, Slices_are_disjoint_aligned_ordered_and_fill_the_block) {
-  for (const KvDtype k : {KvDtype::kF32, KvDtype::kBf16}) {
-    for (const KvDtype v : {KvDtype::kF32, KvDtype::kBf16}) {
+  for (const KvDtype k : {KvDtype::kF32, KvDtype::kBf16, KvDtype::kFp16}) {
+    for (const KvDtype v : {KvDtype::kF32, KvDtype::kBf16, KvDtype::kFp16}) {
       KvLayout layout;
       ASSERT_TRUE(BuildKvLayout(Spec(k, v), &layout).ok());
       const int64_t k_bytes = 32 * 64 * (k == KvDtype::kF32 ? 4 : 2);
@@ -67,22 +67,25 @@ TEST(KvLayoutTest, What_it_was_not_built_for_is_refused_by_name) {
 }
 
 TEST(WriteKvTest, A_token_lands_transposed_in_k_and_plain_in_v_and_touches_nothing_else) {
-  KvLayout layout;
-  ASSERT_TRUE(BuildKvLayout(Spec(KvDtype::kF32, KvDtype::kBf16), &layout).ok());
-  const std::vector<float> k = TestRandom(1).Normals(128), v = TestRandom(2).Normals(128);
-  AlignedBytes block(layout.block_bytes);
-  const int32_t layer = 1, slot = 5;
-  WriteKv({&layout, layer, block.data(), slot, k.data(), v.data()});
-  std::vector<uint8_t> expected(layout.block_bytes, 0xFF);
-  for (int32_t head = 0; head < 2; ++head) {
-    for (int32_t d = 0; d < 64; ++d) {
-      std::memcpy(&expected[layout.K(layer, head).data + (d * 32 + slot) * 4], &k[head * 64 + d],
-                  4);
-      const uint16_t bf16 = FloatToBf16(v[head * 64 + d]);
-      std::memcpy(&expected[layout.V(layer, head).data + (slot * 64 + d) * 2], &bf16, 2);
+  for (const KvDtype v_dtype : {KvDtype::kBf16, KvDtype::kFp16}) {
+    KvLayout layout;
+    ASSERT_TRUE(BuildKvLayout(Spec(KvDtype::kF32, v_dtype), &layout).ok());
+    const std::vector<float> k = TestRandom(1).Normals(128), v = TestRandom(2).Normals(128);
+    AlignedBytes block(layout.block_bytes);
+    const int32_t layer = 1, slot = 5;
+    WriteKv({&layout, layer, block.data(), slot, k.data(), v.data()});
+    std::vector<uint8_t> expected(layout.block_bytes, 0xFF);
+    for (int32_t head = 0; head < 2; ++head) {
+      for (int32_t d = 0; d < 64; ++d) {
+        std::memcpy(&expected[layout.K(layer, head).data + (d * 32 + slot) * 4], &k[head * 64 + d],
+                    4);
+        const float value = v[head * 64 + d];
+        const uint16_t stored = v_dtype == KvDtype::kBf16 ? FloatToBf16(value) : FloatToHalf(value);
+        std::memcpy(&expected[layout.V(layer, head).data + (slot * 64 + d) * 2], &stored, 2);
+      }
     }
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), block.data()));
   }
-  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), block.data()));
 }
 
 }  // namespace

@@ -7,20 +7,23 @@
 namespace pagoda::kernels {
 namespace {
 
-// Element i of `from` goes to index first + i * stride of the slice.
+// Element i of `from`, as `convert` stores it, goes to index first + i * stride of `data`.
+template <typename Convert>
+void Store(uint8_t* data, const float* from, int32_t count, int64_t first, int64_t stride,
+           Convert convert) {
+  for (int32_t i = 0; i < count; ++i) {
+    const auto value = convert(from[i]);
+    std::memcpy(data + (first + i * stride) * static_cast<int64_t>(sizeof(value)), &value,
+                sizeof(value));
+  }
+}
+
 void WriteRow(uint8_t* block, const KvSlice& slice, const float* from, int32_t count, int64_t first,
               int64_t stride) {
   uint8_t* data = block + slice.data;
-  if (slice.dtype == KvDtype::kBf16) {
-    for (int32_t i = 0; i < count; ++i) {
-      const uint16_t value = FloatToBf16(from[i]);
-      std::memcpy(data + (first + i * stride) * 2, &value, sizeof(value));
-    }
-    return;
-  }
-  for (int32_t i = 0; i < count; ++i) {
-    std::memcpy(data + (first + i * stride) * 4, &from[i], sizeof(float));
-  }
+  if (slice.dtype == KvDtype::kBf16) return Store(data, from, count, first, stride, FloatToBf16);
+  if (slice.dtype == KvDtype::kFp16) return Store(data, from, count, first, stride, FloatToHalf);
+  Store(data, from, count, first, stride, [](float x) { return x; });
 }
 
 }  // namespace

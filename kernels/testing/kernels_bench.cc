@@ -130,6 +130,7 @@ BENCHMARK_CAPTURE(Linear, q8_0, WeightType::kQ8_0)->ArgsProduct({{1}, {49152}, {
 BENCHMARK_CAPTURE(Attention, bf16, KvDtype::kBf16)
     ->Args({0, 512, 1})
     ->ArgsProduct({{1}, {512, 4096}, {1, 16, 32}});
+BENCHMARK_CAPTURE(Attention, fp16, KvDtype::kFp16)->ArgsProduct({{1}, {512, 4096}, {1, 16}});
 BENCHMARK_CAPTURE(Attention, f32, KvDtype::kF32)->ArgsProduct({{1}, {512, 4096}, {1, 16}});
 BENCHMARK(SmallOps)->Arg(0)->Arg(1);
 BENCHMARK(Sampling)->Arg(0)->Arg(1);

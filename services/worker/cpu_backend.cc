@@ -33,6 +33,14 @@ Status FromKernel(const kernels::KernelStatus& status) {
   return absl::InvalidArgumentError(kernels::KernelStatusText(status));
 }
 
+// `name` passed the flag's check.
+kernels::KvDtype KvDtypeOf(const std::string& name) {
+  for (const auto dtype : {kernels::KvDtype::kF32, kernels::KvDtype::kFp16}) {
+    if (name == kernels::KvDtypeName(dtype)) return dtype;
+  }
+  return kernels::KvDtype::kBf16;  // also "auto"
+}
+
 StatusOr<int32_t> MaxModelLen(int wanted, int32_t context_length) {
   if (wanted == 0) return context_length;
   if (wanted <= context_length) return wanted;
@@ -60,10 +68,9 @@ StatusOr<std::unique_ptr<CpuBackend>> CpuBackend::Load(const model::GgufFile& gg
 
 Status CpuBackend::LoadPool(const WorkerOptions& options) {
   const int32_t block_tokens = options.block_size == "64" ? 64 : 32;
-  const kernels::KvDtype dtype =
-      options.kv_cache_dtype == "f32" ? kernels::KvDtype::kF32 : kernels::KvDtype::kBf16;
-  PAGODA_ASSIGN_OR_RETURN(kernels::KvLayout layout,
-                          KvPool::LayoutFor(config_, block_tokens, dtype));
+  PAGODA_ASSIGN_OR_RETURN(
+      kernels::KvLayout layout,
+      KvPool::LayoutFor(config_, block_tokens, KvDtypeOf(options.kv_cache_dtype)));
   // The self-test needs two blocks, and so does the shortest useful request.
   constexpr uint64_t kMinBlocks = 2;
   uint64_t blocks = PoolBytes(options) / static_cast<uint64_t>(layout.block_bytes);

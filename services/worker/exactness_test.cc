@@ -112,6 +112,7 @@ TEST_P(ExactnessTest, LogitsDoNotDependOnWhoComputedThePrefix) {
 INSTANTIATE_TEST_SUITE_P(TinyModels, ExactnessTest,
                          ::testing::Values(Case{"GroupedQ4_1_F32", {}, KvDtype::kF32},
                                            Case{"GroupedQ4_1_Bf16", {}, KvDtype::kBf16},
+                                           Case{"GroupedQ4_1_Fp16", {}, KvDtype::kFp16},
                                            Case{"WideHeadsQ8_0_F32",
                                                 {.layers = 1,
                                                  .hidden = 96,
@@ -141,7 +142,8 @@ TEST(NumericsTest, LogitsOfTheTinyModelsAreThoseOfThisRevision) {
   EXPECT_STREQ(kernels::kNumericsF32, "cpu-f32-r1");
   const std::pair<KvDtype, std::string> expected[] = {
       {KvDtype::kF32, "b5d177d42a5f4d5e27dd9514ea6fa3bdc5478fffdcca10f7fc283f1f859e246d"},
-      {KvDtype::kBf16, "d2fecb99853e042f76bc68a944b74f3173225e18f24f2d248487ac1779a29917"}};
+      {KvDtype::kBf16, "d2fecb99853e042f76bc68a944b74f3173225e18f24f2d248487ac1779a29917"},
+      {KvDtype::kFp16, "4755121b1d408c54b8a4978dd55178a8ea7270791138d40fa140fecd76bedcf1"}};
   const std::string file = model::testing::TinyModel({.heads = 6, .kv_heads = 2});
   model::GgufFile gguf = model::GgufFile::Parse(file).value();
   for (const auto& [kv, digest] : expected) {

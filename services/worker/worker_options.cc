@@ -56,8 +56,9 @@ void AddFlags(FlagSet& flags, WorkerOptions& options) {
   flags.Add("threads", "compute threads; 0: usable CPUs - 1, at least 1", &options.threads, 0,
             1024);
   flags.AddChecked(
-      "kv-cache-dtype", "format of the KV cache: auto (bf16), bf16 or f32", &options.kv_cache_dtype,
-      OneOf({"auto", "bf16", "f32"}, {"fp16", "fp8_e4m3", "fp8_e5m2", "int8", "int4"}));
+      "kv-cache-dtype", "format of the KV cache: auto (bf16), bf16, fp16 or f32",
+      &options.kv_cache_dtype,
+      OneOf({"auto", "bf16", "fp16", "f32"}, {"fp8_e4m3", "fp8_e5m2", "int8", "int4"}));
   flags.AddChecked("block-size", "tokens in a KV block: auto (32), 32 or 64", &options.block_size,
                    OneOf({"auto", "32", "64"}, {}));
   flags.AddBytes("kv-cache-bytes", "KV pool; default: a quarter of the memory, at most 4 GiB",
