@@ -103,6 +103,9 @@ class Engine {
   // compute), then runs one step. False when no row was computed. For tests, instead of Start.
   bool RunOnce(TimePoint idle_until);
 
+  // Between two calls of RunOnce, on the same thread. Error: INTERNAL.
+  Status CheckIntegrity() const { return scheduler_.CheckIntegrity(); }
+
  private:
   struct Live;  // a sequence with its sink and what the engine counts for it
 

@@ -22,6 +22,12 @@ DelayedStore::~DelayedStore() {
 void DelayedStore::SetDelay(Delay delay) {
   MutexLock lock(mutex_);
   delay_ = std::move(delay);
+  std::list<std::shared_ptr<Call>> before = std::exchange(waiting_, {});
+  for (std::shared_ptr<Call>& call : before) {
+    call->due = std::min(call->due, NextDue());
+    waiting_.push_back(std::move(call));
+  }
+  changed_.SignalAll();
 }
 
 size_t DelayedStore::num_waiting() const {
@@ -72,19 +78,24 @@ void DelayedStore::Enter(const CallContext& context, std::function<void()> pass,
   call->pass = std::move(pass);
   call->fail = std::move(fail);
   // Before the thread can see the call: it resets this.
-  call->on_cancel.emplace(context.cancel, [this] {
+  call->on_cancel.emplace(context.cancel, [this, call = call.get()] {
     MutexLock lock(mutex_);
+    call->cancelled = clock_->Now() + Duration(1);
     changed_.SignalAll();
   });
   MutexLock lock(mutex_);
-  call->due = last_due_ = std::max(last_due_, clock_->Now() + delay_());
+  call->due = NextDue();
   waiting_.push_back(std::move(call));
   changed_.SignalAll();
 }
 
+TimePoint DelayedStore::NextDue() {
+  TimePoint due = clock_->Now() + delay_();
+  return waiting_.empty() ? due : std::max(due, waiting_.back()->due);
+}
+
 TimePoint DelayedStore::TimeOf(const Call& call) const {
-  if (stopping_ || call.cancel.stop_requested()) return TimePoint::min();
-  return std::min(call.due, call.deadline);
+  return stopping_ ? TimePoint::min() : std::min({call.due, call.deadline, call.cancelled});
 }
 
 std::list<std::shared_ptr<DelayedStore::Call>>::iterator DelayedStore::Next() {

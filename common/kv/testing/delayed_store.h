@@ -1,6 +1,7 @@
 // A BlockStore that passes calls on to another one after a delay, on a thread of its own, in the
-// order in which they came. A call that is called off, or whose deadline passes while it waits, is
-// answered then. The clock may be a ManualClock: nothing happens before it is advanced.
+// order in which they came. A call whose deadline passes while it waits is answered then; one that
+// is called off, a nanosecond after that. So on a ManualClock nothing happens before it is
+// advanced, and then everything in one order.
 //
 // Concurrency: every method may be called from any thread. The destructor fails what waits.
 #ifndef PAGODA_COMMON_KV_TESTING_DELAYED_STORE_H_
@@ -26,7 +27,7 @@ class DelayedStore final : public BlockStore {
   DelayedStore(std::shared_ptr<BlockStore> inner, Clock* clock, Delay delay);
   ~DelayedStore() override;
 
-  // For the calls from now on.
+  // For the calls from now on; those that wait already do so no longer than they would from now.
   void SetDelay(Delay delay);
 
   // Waits until all that is due by the clock has been passed on or answered. Not from a callback.
@@ -44,6 +45,7 @@ class DelayedStore final : public BlockStore {
   struct Call {
     TimePoint due;
     TimePoint deadline;
+    TimePoint cancelled = TimePoint::max();
     std::stop_token cancel;
     std::function<void()> pass;
     std::function<void(const Status&)> fail;
@@ -52,6 +54,7 @@ class DelayedStore final : public BlockStore {
 
   void Enter(const CallContext& context, std::function<void()> pass,
              std::function<void(const Status&)> fail);
+  TimePoint NextDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run();
   // When something is to be done about the call.
   TimePoint TimeOf(const Call& call) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -65,7 +68,6 @@ class DelayedStore final : public BlockStore {
   mutable Mutex mutex_;
   CondVar changed_;
   Delay delay_ ABSL_GUARDED_BY(mutex_);
-  TimePoint last_due_ ABSL_GUARDED_BY(mutex_){};
   std::list<std::shared_ptr<Call>> waiting_ ABSL_GUARDED_BY(mutex_);
   bool answering_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

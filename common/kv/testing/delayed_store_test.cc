@@ -1,6 +1,6 @@
 #include "common/kv/testing/delayed_store.h"
 
-#include <atomic>
+#include <utility>
 #include <vector>
 
 #include "common/kv/testing/in_memory_block_store.h"
@@ -49,8 +49,8 @@ TEST_F(DelayedStoreTest, AnAnswerComesWhenItsDelayHasPassedAndNotBefore) {
 }
 
 TEST_F(DelayedStoreTest, AnswersComeInTheOrderOfTheCallsThoughALaterOneHasAShorterDelay) {
+  store_.SetDelay([delay = kDelay]() mutable { return std::exchange(delay, {}); });
   auto first = Find();
-  store_.SetDelay([] { return Duration(0); });
   auto second = Find();
   Advance(Duration(0));
   EXPECT_EQ(second->place, -1);
@@ -66,7 +66,7 @@ TEST_F(DelayedStoreTest, ACancelledCallIsAnsweredAtOnceAndTheOthersWaitOn) {
   auto first = Find();
   auto second = Find(context);
   source.request_stop();
-  store_.Settle();
+  Advance(Duration(1));
   EXPECT_EQ(second->status.code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(first->place, -1);
   EXPECT_EQ(store_.num_waiting(), 1u);
@@ -82,6 +82,15 @@ TEST_F(DelayedStoreTest, ACallFailsAtItsDeadline) {
   EXPECT_EQ(lookup->place, -1);
   Advance(Duration(1));
   EXPECT_EQ(lookup->status.code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(DelayedStoreTest, AShorterDelayHurriesWhatWaits) {
+  auto lookup = Find();
+  store_.SetDelay([] { return Duration(10); });
+  Advance(Duration(9));
+  EXPECT_EQ(lookup->place, -1);
+  Advance(Duration(1));
+  EXPECT_EQ(lookup->place, 0);
 }
 
 TEST(DelayedStoreEndTest, WhatWaitsIsAnsweredWhenTheStoreEnds) {
