@@ -44,6 +44,41 @@ TEST(Record, AHeaderHasTheBytesOfTheReadme) {
   EXPECT_EQ(*decoded, header);
 }
 
+// What testdata/make_record_vector.py prints: header, meta, payload.
+constexpr char kRecordHex[] =
+    "504744420100c8000101010101010101010101010101010101010101010101010101010101010101"
+    "02020202020202020202020202020202020202020202020202020202020202022300000020000000"
+    "03030303030303030303030303030303030303030303030303030303030303030404040404040404"
+    "0404040404040404040404040404040404040404040404040700000000000000f8f7f6f5f4f3f2f1"
+    "15cd853dfe9c9717302e312e30000000000000000000000000000000000000007069e3f4aaf4b79d"
+    "5047444d0100040003000000feffffff050000000001000000505c18a30100000068e5cf8b010000"
+    "61636d6510508d52"
+    "7061796c6f6164";
+
+TEST(Record, R12CommittedBytesOfVersion1AreReadAndWrittenAsBefore) {
+  RecordHeader header;
+  header.ref.key.bytes.fill(1);
+  header.ref.anchor.bytes.fill(2);
+  header.ref.depth = 35;
+  header.space.bytes.fill(3);
+  header.name_space.bytes.fill(4);
+  header.token_count = 32;
+  header.payload_bytes = 7;
+  header.payload_crc = Crc32c("payload", 7);
+  header.producer_instance = 0xF1F2F3F4F5F6F7F8;
+  header.producer_build = "0.1.0";
+  header.created_unix_ns = 1'700'000'000'123'456'789;
+  RecordMeta meta{"acme", 3, (1ull << 40) + 5, -2, 1'800'000'000'000, 1'700'000'000'000};
+
+  const std::string bytes = *FromHex(kRecordHex);
+  EXPECT_EQ(ToHex(EncodeRecord(header, meta, "payload")), kRecordHex);
+  auto record = DecodeRecord(bytes);
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_EQ(record->header, header);
+  EXPECT_EQ(record->meta, meta);
+  EXPECT_EQ(record->payload, "payload");
+}
+
 TEST(Record, AnyFlippedBitOfAHeaderIsFound) {
   std::string bytes = EncodeHeader(Header());
   for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
