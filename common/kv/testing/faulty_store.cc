@@ -41,12 +41,17 @@ class FaultySink final : public BlockSink {
       case Fault::kMissing:
         return {GetOutcome::kMissing, Tier::kNone, absl::OkStatus(), {}};
       case Fault::kTruncate:
-        return {GetOutcome::kCorrupt, held.tier, absl::DataLossError("payload: wrong length"), {}};
+        bytes.pop_back();
+        break;
       case Fault::kCorrupt:
         bytes[bytes.size() / 2] ^= 0x10;
         break;
       case Fault::kForeign:
         header.space.bytes[0] ^= 1;
+        break;
+      case Fault::kOtherBlock:
+        header.ref.key.bytes[0] ^= 1;
+        if (header.ref.depth % kRunBlocks == 0) header.ref.anchor = header.ref.key;
         break;
       case Fault::kDivergent:
         bytes[0] ^= 1;

@@ -39,9 +39,10 @@ enum class Fault : uint8_t {
   kCorrupt,
   kTruncate,
   kForeign,
+  kOtherBlock,
   kDivergent,
 };
-inline constexpr size_t kNumFaults = 9;
+inline constexpr size_t kNumFaults = 10;
 
 enum class FaultyCall : uint8_t { kFind, kGet, kPut };
 
