@@ -63,8 +63,8 @@ Status Cluster::WaitForEnd() {
   while (true) {
     PAGODA_ASSIGN_OR_RETURN(std::string ended, supervisor_.WaitForEnd());
     if (ended == kRouter) return absl::UnavailableError("the router ended");
-    if (std::none_of(worker_names_.begin(), worker_names_.end(),
-                     [&](const std::string& name) { return supervisor_.Running(name); })) {
+    if (std::all_of(worker_names_.begin(), worker_names_.end(),
+                    [&](const std::string& name) { return supervisor_.Gone(name); })) {
       return absl::UnavailableError("no worker is left");
     }
   }

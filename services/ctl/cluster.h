@@ -25,6 +25,7 @@ class Cluster {
     std::string folder;  // where the programs lie
     int workers = 1;     // named worker-0, worker-1, ...
     Duration start_timeout{};
+    bool restart = true;  // children that end after the start
     // Flags of each program besides those that the cluster sets: names, and who serves and dials
     // which address. All but the router listen on free ports.
     std::vector<std::string> store_flags;
@@ -32,7 +33,7 @@ class Cluster {
     std::vector<std::string> worker_flags;
   };
 
-  explicit Cluster(Options options) : options_(std::move(options)) {}
+  explicit Cluster(Options options) : options_(std::move(options)), supervisor_(options_.restart) {}
 
   // Returns when everything is ready. Errors: those of Supervisor.
   Status Start();
@@ -41,8 +42,8 @@ class Cluster {
   // returned OK.
   std::string ReadyText() const;
 
-  // Until a signal (CANCELLED), or until nobody can answer any more (UNAVAILABLE): the router has
-  // ended, or the last worker. The end of another child is logged and survived: a store is a cache,
+  // Until a signal (CANCELLED), or until nobody can answer any more (UNAVAILABLE): the router is
+  // gone for good, or the last worker. Another child's is logged and survived: a store is a cache,
   // and what a worker had can be done by the others.
   Status WaitForEnd();
 

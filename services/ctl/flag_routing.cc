@@ -68,9 +68,10 @@ Takers FindTakers(const std::string& name, const FlagRules& rules) {
 
 bool IsTaken(const Takers& takers) { return takers.own || !takers.programs.empty(); }
 
+// `words` are what a program gets, `value` is what it means.
 void Give(const Takers& takers, const std::string& name, const std::vector<std::string>& words,
-          RoutedFlags& routed) {
-  if (takers.own) routed.own[name] = words.size() > 1 ? words[1] : "";
+          const std::string& value, RoutedFlags& routed) {
+  if (takers.own) routed.own[name] = value;
   for (const std::string& program : takers.programs) {
     std::vector<std::string>& line = routed.programs[program];
     line.insert(line.end(), words.begin(), words.end());
@@ -97,13 +98,13 @@ Status RouteOne(const std::vector<std::string>& arguments, size_t& index, const 
     takers = FindTakers(name.substr(3), rules);
     if (takers.kind != FlagKind::kSwitch) takers = {};
     if (IsTaken(takers)) {
-      Give(takers, name.substr(3), {word}, routed);
+      Give(takers, name.substr(3), {word}, "false", routed);
       return absl::OkStatus();
     }
   }
   if (!IsTaken(takers)) return UnknownFlag(name, rules);
   if (takers.kind == FlagKind::kSwitch) {
-    Give(takers, name, {word}, routed);
+    Give(takers, name, {word}, value.value_or("true"), routed);
     return absl::OkStatus();
   }
   if (!value) {
@@ -112,7 +113,7 @@ Status RouteOne(const std::vector<std::string>& arguments, size_t& index, const 
     }
     value = arguments[index++];
   }
-  Give(takers, name, {"--" + name, *value}, routed);
+  Give(takers, name, {"--" + name, *value}, *value, routed);
   return absl::OkStatus();
 }
 

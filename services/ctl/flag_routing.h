@@ -41,7 +41,8 @@ struct FlagRules {
 };
 
 struct RoutedFlags {
-  std::map<std::string, std::string> own;                    // the last value of each
+  // The last value of each; a switch's is true or false.
+  std::map<std::string, std::string> own;
   std::map<std::string, std::vector<std::string>> programs;  // command lines, in order
   std::set<std::string> given;                               // names on the command line
 };

@@ -44,7 +44,21 @@ StatusOr<ReadyLine> ParseReadyLine(std::string_view line) {
   return ready;
 }
 
-Supervisor::Supervisor() {
+std::vector<std::string> WithAddresses(const std::vector<std::string>& arguments,
+                                       const ReadyLine& addresses) {
+  std::vector<std::string> result;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--grpc-address" || arguments[i] == "--http-address") {
+      ++i;
+    } else {
+      result.push_back(arguments[i]);
+    }
+  }
+  result.insert(result.end(), {"--grpc-address", addresses.grpc, "--http-address", addresses.http});
+  return result;
+}
+
+Supervisor::Supervisor(bool restart) : restart_(restart) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGCHLD, SIG_DFL);  // ignored by our parent, it would hide how children end
   sigset_t set;
@@ -64,7 +78,11 @@ Status Supervisor::Start(const std::string& name, const std::string& file,
   StatusOr<std::unique_ptr<ChildProcess>> process = ChildProcess::Start(file, arguments);
   if (!process.ok()) return Annotate(process.status(), name);
   Log(LogLevel::kInfo, "started", {{"child", name}, {"pid", (*process)->pid()}});
-  children_.push_back({name, std::move(*process)});
+  Child& child = children_.emplace_back();
+  child.name = name;
+  child.file = file;
+  child.arguments = arguments;
+  child.process = *std::move(process);
   return absl::OkStatus();
 }
 
@@ -100,8 +118,12 @@ Status Supervisor::TakeOutput(Child& child) {
       return absl::UnavailableError(child.name + ": " + std::string(ready.status().message()));
     child.addresses = *std::move(ready);
     child.ready = true;
+    child.backoff.OnReady(SystemClock::Get()->Now());
     Log(LogLevel::kInfo, "ready",
-        {{"child", child.name}, {"grpc", child.addresses.grpc}, {"http", child.addresses.http}});
+        {{"child", child.name},
+         {"pid", child.process->pid()},
+         {"grpc", child.addresses.grpc},
+         {"http", child.addresses.http}});
   }
   return absl::OkStatus();
 }
@@ -115,7 +137,7 @@ Status Supervisor::Step(TimePoint deadline) {
 
 Supervisor::Child* Supervisor::FindEnded() {
   for (Child& child : children_) {
-    if (!child.end_reported && !child.process->Running()) return &child;
+    if (!child.gone && !child.restart_at && !child.process->Running()) return &child;
   }
   return nullptr;
 }
@@ -136,15 +158,56 @@ Status Supervisor::WaitReady(TimePoint deadline) {
   }
 }
 
+void Supervisor::TakeEnd(Child& child) {
+  constexpr int kWrongUsage = 2;
+  const std::string reason = child.process->DescribeEnd();
+  if (!restart_ || child.process->exit_status() == kWrongUsage) {
+    child.gone = true;
+    Log(LogLevel::kError, "a child ended", {{"child", child.name}, {"reason", reason}});
+    return;
+  }
+  TimePoint now = SystemClock::Get()->Now();
+  Duration wait = child.backoff.OnEnd(now);
+  child.restart_at = now + wait;
+  Log(LogLevel::kError, "a child ended and will be restarted",
+      {{"child", child.name}, {"reason", reason}, {"wait_seconds", ToSeconds(wait)}});
+}
+
+void Supervisor::StartAgain(Child& child) {
+  StatusOr<std::unique_ptr<ChildProcess>> process =
+      ChildProcess::Start(child.file, WithAddresses(child.arguments, child.addresses));
+  if (!process.ok()) {
+    TimePoint now = SystemClock::Get()->Now();
+    Duration wait = child.backoff.OnEnd(now);
+    child.restart_at = now + wait;
+    Log(LogLevel::kError, "a child cannot be restarted yet",
+        {{"child", child.name},
+         {"reason", std::string(process.status().message())},
+         {"wait_seconds", ToSeconds(wait)}});
+    return;
+  }
+  child.restart_at.reset();
+  child.ready = false;
+  child.process = *std::move(process);
+  Log(LogLevel::kInfo, "restarted", {{"child", child.name}, {"pid", child.process->pid()}});
+}
+
+TimePoint Supervisor::RestartDue() {
+  TimePoint next = TimePoint::max();
+  for (Child& child : children_) {
+    if (child.restart_at && *child.restart_at <= SystemClock::Get()->Now()) StartAgain(child);
+    if (child.restart_at) next = std::min(next, *child.restart_at);
+  }
+  return next;
+}
+
 StatusOr<std::string> Supervisor::WaitForEnd() {
   while (true) {
-    if (Child* ended = FindEnded()) {
-      ended->end_reported = true;
-      Log(LogLevel::kError, "a child ended",
-          {{"child", ended->name}, {"reason", ended->process->DescribeEnd()}});
-      return ended->name;
+    while (Child* ended = FindEnded()) {
+      TakeEnd(*ended);
+      if (ended->gone) return ended->name;
     }
-    PAGODA_RETURN_IF_ERROR(Step(TimePoint::max()));
+    PAGODA_RETURN_IF_ERROR(Step(RestartDue()));
   }
 }
 

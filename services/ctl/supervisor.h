@@ -4,7 +4,10 @@
 //   {"ready":true,"grpc":"127.0.0.1:PORT","http":"127.0.0.1:PORT","pid":N}
 // What it prints after that is passed to standard error.
 //
-// It restarts nothing: it reports a child that ends without being asked.
+// A child that ends without being asked is started again after a while (restart_backoff.h), with
+// the flags it had and at the addresses of its first ready line, because others know those. This
+// begins when all were ready: a failure of the first start is a failure. Status 2 says that the
+// flags are wrong, and they would be no better the next time.
 //
 // Concurrency: one thread, the one that made it (see child_process.h). It takes over SIGINT,
 // SIGTERM, SIGHUP and SIGCHLD of that thread, so no other thread may run.
@@ -12,6 +15,7 @@
 #define PAGODA_SERVICES_CTL_SUPERVISOR_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +23,7 @@
 #include "common/base/clock.h"
 #include "common/base/status.h"
 #include "services/ctl/child_process.h"
+#include "services/ctl/restart_backoff.h"
 
 namespace pagoda::ctl {
 
@@ -29,10 +34,15 @@ struct ReadyLine {
 };
 StatusOr<ReadyLine> ParseReadyLine(std::string_view line);
 
+// `arguments` with the listeners at `addresses`, whatever --grpc-address and --http-address said.
+// REQUIRES: a flag and its value are two words.
+std::vector<std::string> WithAddresses(const std::vector<std::string>& arguments,
+                                       const ReadyLine& addresses);
+
 class Supervisor {
  public:
-  Supervisor();
-  ~Supervisor();  // kills what still runs
+  explicit Supervisor(bool restart);  // false: a child that ends is gone
+  ~Supervisor();                      // kills what still runs
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
@@ -44,8 +54,9 @@ class Supervisor {
   // naming the child that ended, printed something else, or was not ready at `deadline`.
   Status WaitReady(TimePoint deadline);
 
-  // Returns the name of a child that has ended, each once. Errors: CANCELLED after a signal to us.
-  // REQUIRES: WaitReady returned OK.
+  // Restarts children that end. Returns the name of one that is gone for good, each once. Errors:
+  // CANCELLED after a signal to us, UNAVAILABLE for a restarted child that prints something else
+  // than a ready line. REQUIRES: WaitReady returned OK.
   StatusOr<std::string> WaitForEnd();
 
   // Ends the children stage by stage: asks those of a stage (SIGTERM), and kills those that still
@@ -55,28 +66,38 @@ class Supervisor {
 
   // REQUIRES: a child of this name was started.
   pid_t pid(std::string_view name) const { return Find(name).process->pid(); }
-  bool Running(std::string_view name) const { return Find(name).process->Running(); }
+  bool Gone(std::string_view name) const { return Find(name).gone; }
   const ReadyLine& addresses(std::string_view name) const { return Find(name).addresses; }
 
  private:
   struct Child {
     std::string name;
-    std::unique_ptr<ChildProcess> process;
+    std::string file;
+    std::vector<std::string> arguments;
+    std::unique_ptr<ChildProcess> process;  // the last one
     bool ready = false;
-    bool end_reported = false;
+    bool gone = false;  // WaitForEnd has said so
     ReadyLine addresses;
+    RestartBackoff backoff;
+    std::optional<TimePoint> restart_at;  // its process has ended, and this is when it gets another
   };
 
   const Child& Find(std::string_view name) const;
   // Waits for any event until `deadline`, and takes it in. Errors: CANCELLED after a signal to us,
   // UNAVAILABLE for a child that prints something else than a ready line.
   Status Step(TimePoint deadline);
-  // A child that has ended and was not reported, or null.
+  // A child whose end was not dealt with, or null.
   Child* FindEnded();
+  // Decides whether a child that has ended is restarted, and logs it.
+  void TakeEnd(Child& child);
+  void StartAgain(Child& child);
+  // Restarts those whose time has come; returns when the next one's comes.
+  TimePoint RestartDue();
   void WaitForEvent(TimePoint deadline);
   Status TakeOutput(Child& child);
   void StopStage(const std::vector<std::string>& names, Duration grace, int signals_before);
 
+  const bool restart_;
   int signal_fd_ = -1;
   int stop_signals_ = 0;
   std::vector<Child> children_;

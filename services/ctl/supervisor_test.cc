@@ -1,6 +1,9 @@
 #include "services/ctl/supervisor.h"
 
 #include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -8,6 +11,7 @@
 namespace pagoda::ctl {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 const std::string kSayReady =
@@ -28,7 +32,26 @@ class SupervisorTest : public testing::Test {
     ASSERT_TRUE(supervisor_.WaitReady(Soon()).ok());
   }
 
-  Supervisor supervisor_;
+  Supervisor supervisor_{/*restart=*/false};
+};
+
+class RestartingSupervisorTest : public testing::Test {
+ protected:
+  void TearDown() override { std::filesystem::remove(seen_); }
+
+  // Ready at its first start; `later` at each other one.
+  void StartShell(const std::string& name, const std::string& later) {
+    Status status =
+        supervisor_.Start(name, "/bin/sh",
+                          {"-c", "if [ -s " + seen_ + " ]; then " + later + "; fi; echo $$ >" +
+                                     seen_ + "; " + kSayReady + kWaitForever});
+    ASSERT_TRUE(status.ok()) << status;
+    ASSERT_TRUE(supervisor_.WaitReady(Soon()).ok());
+  }
+
+  Supervisor supervisor_{/*restart=*/true};
+  const std::string seen_ =
+      testing::TempDir() + "/restarting_supervisor_test." + std::to_string(getpid());
 };
 
 TEST(ReadyLineTest, AddressesAreTaken) {
@@ -84,10 +107,46 @@ TEST_F(SupervisorTest, AChildThatDiesLaterIsReportedOnce) {
   StatusOr<std::string> ended = supervisor_.WaitForEnd();
   ASSERT_TRUE(ended.ok()) << ended.status();
   EXPECT_EQ(*ended, "b");
-  EXPECT_FALSE(supervisor_.Running("b"));
-  EXPECT_TRUE(supervisor_.Running("a"));
+  EXPECT_TRUE(supervisor_.Gone("b"));
+  EXPECT_FALSE(supervisor_.Gone("a"));
   raise(SIGTERM);
   EXPECT_EQ(supervisor_.WaitForEnd().status().code(), absl::StatusCode::kCancelled);
+}
+
+TEST(WithAddressesTest, ListenersAreReplacedAndTheRestStays) {
+  ReadyLine addresses{.grpc = "127.0.0.1:7", .http = "127.0.0.1:8"};
+  EXPECT_THAT(
+      WithAddresses({"--grpc-address", "127.0.0.1:0", "--name", "a", "--http-address", ":0"},
+                    addresses),
+      ElementsAre("--name", "a", "--grpc-address", "127.0.0.1:7", "--http-address", "127.0.0.1:8"));
+  EXPECT_THAT(WithAddresses({}, addresses),
+              ElementsAre("--grpc-address", "127.0.0.1:7", "--http-address", "127.0.0.1:8"));
+}
+
+TEST_F(RestartingSupervisorTest, AChildThatDiesIsStartedAgainUntilItsFlagsAreWrong) {
+  StartShell("a", "exit 2");
+  pid_t first = supervisor_.pid("a");
+  kill(first, SIGKILL);
+  StatusOr<std::string> gone = supervisor_.WaitForEnd();
+  ASSERT_TRUE(gone.ok()) << gone.status();
+  EXPECT_EQ(*gone, "a");
+  EXPECT_TRUE(supervisor_.Gone("a"));
+  EXPECT_NE(supervisor_.pid("a"), first) << "status 2 came from a second process";
+}
+
+TEST_F(RestartingSupervisorTest, ARestartedChildThatSaysSomethingElseIsNamed) {
+  StartShell("a", "echo hello; " + kWaitForever);
+  kill(supervisor_.pid("a"), SIGKILL);
+  EXPECT_EQ(supervisor_.WaitForEnd().status(),
+            absl::UnavailableError("a: not a ready line: \"hello\""));
+}
+
+TEST_F(RestartingSupervisorTest, ASignalToUsEndsTheWaitForARestart) {
+  StartShell("a", "exit 2");
+  kill(supervisor_.pid("a"), SIGKILL);
+  raise(SIGTERM);
+  EXPECT_EQ(supervisor_.WaitForEnd().status().code(), absl::StatusCode::kCancelled);
+  supervisor_.Stop({{"a"}}, std::chrono::hours(24));
 }
 
 TEST_F(SupervisorTest, ASignalToUsCancelsTheWait) {

@@ -34,12 +34,14 @@ constexpr char kHelp[] =
     R"(pagoda up --model FILE [--workers N] [flags of the services]
 
 Runs a KV store, a router and N workers on this host until Ctrl-C. When all are ready it prints one
-line of JSON with the addresses and the process ids; logs go to standard error. A store or a worker
-that dies is reported and survived; nothing is restarted.
+line of JSON with the addresses and the process ids; logs go to standard error. A program
+that dies is restarted after 0.5 s, then 1 s ... 10 s, with the same flags and addresses.
 
   --model FILE          the model, a GGUF file (required)
   --workers N           1 to 64, default 1
   --start-timeout S     seconds until everything must be ready, default 300
+  --no-restart          a program that dies stays away: goes on without the store or a worker, ends
+                        with status 1 when the router or the last worker is gone
   --grpc-address A, --http-address A
                         where the router listens; the other programs take free ports
 
@@ -76,7 +78,9 @@ int Failure(std::string_view message, const Status& status) {
 
 StatusOr<FlagRules> AskPrograms(const std::string& folder) {
   FlagRules rules;
-  rules.own = {{"workers", FlagKind::kValue}, {"start-timeout", FlagKind::kValue}};
+  rules.own = {{"workers", FlagKind::kValue},
+               {"start-timeout", FlagKind::kValue},
+               {"restart", FlagKind::kSwitch}};
   rules.only = {{"grpc-address", kRouterProgram}, {"http-address", kRouterProgram}};
   const std::string own = "is set by `pagoda up` itself";
   rules.reserved = {{"name", own},
@@ -114,6 +118,18 @@ StatusOr<int> OwnNumber(const RoutedFlags& routed, const std::string& name, int 
   return number;
 }
 
+// One of up's own switches, in the same way.
+StatusOr<bool> OwnSwitch(const RoutedFlags& routed, const std::string& name, bool fallback) {
+  auto given = routed.own.find(name);
+  const char* variable = FromEnvironment(name);
+  if (given == routed.own.end() && variable == nullptr) return fallback;
+  std::string text = given != routed.own.end() ? given->second : variable;
+  if (text != "true" && text != "false") {
+    return absl::InvalidArgumentError("--" + name + ": \"" + text + "\" is not true or false");
+  }
+  return text == "true";
+}
+
 Status CheckModel(const RoutedFlags& routed) {
   std::optional<std::string> model;
   if (const char* variable = FromEnvironment("model")) model = variable;
@@ -139,6 +155,7 @@ StatusOr<Cluster::Options> ClusterOptions(const std::vector<std::string>& argume
       int seconds,
       OwnNumber(routed, "start-timeout", kDefaultStartTimeoutSeconds, kMaxStartTimeoutSeconds));
   options.start_timeout = std::chrono::seconds(seconds);
+  PAGODA_ASSIGN_OR_RETURN(options.restart, OwnSwitch(routed, "restart", true));
   PAGODA_RETURN_IF_ERROR(CheckModel(routed));
   // The share depends on the number of workers, which is known only now.
   std::string threads = std::to_string(ThreadShare(UsableCpuCount(), options.workers));

@@ -27,9 +27,12 @@ if sys.argv[1:] == ["--list-flags"]:
     sys.exit(0)
 name = dict(zip(sys.argv[1:], sys.argv[2:])).get("--name", program)
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])
+again = '{"name": "%s"' % name in open(os.environ["FAKE_LOG"]).read()
 with open(os.environ["FAKE_LOG"], "a") as log:
     log.write(json.dumps({"name": name, "argv": sys.argv[1:], "pid": os.getpid()}) + "\n")
 fault = os.environ.get("FAKE_" + name.replace("-", "_").upper(), "")
+if again and fault.startswith("later-"):
+    sys.exit(int(fault.removeprefix("later-")))
 if fault == "fail":
     print("no such model", file=sys.stderr)
     sys.exit(2)
@@ -161,6 +164,7 @@ class UpTest(unittest.TestCase):
                  "unknown flag --kv-cache-byte (did you mean --kv-cache-bytes?)"),
                 (2, model + ["--workers", "0"], '--workers: "0" is not a number from 1 to 64'),
                 (2, model + ["--workers", "two"], '"two" is not a number'),
+                (2, model + ["--restart=maybe"], '--restart: "maybe" is not true or false'),
                 (2, model + ["--kvstore", "127.0.0.1:1"], "--kvstore is set by"),
                 (2, ["--workers", "1"], "--model FILE is required"),
                 (1, ["--model", "/nowhere.gguf"], '/nowhere.gguf')]:
@@ -204,8 +208,8 @@ class UpTest(unittest.TestCase):
             self.assertEqual([stopped[0], stopped[-1], len(stopped)],
                              ["pagoda-router", "pagoda-kvstore", 4])
 
-    def test_the_end_of_the_store_or_of_one_worker_is_survived(self):
-        process, ready = self.up()
+    def test_without_restart_the_end_of_the_store_or_of_one_worker_is_survived(self):
+        process, ready = self.up("--no-restart")
         for name in ("kvstore", "worker-0"):
             os.kill(ready["pids"][name], signal.SIGKILL)
             self.assertIn(f'"msg":"a child ended","child":"{name}","reason":"was killed by signal 9"',
@@ -214,15 +218,68 @@ class UpTest(unittest.TestCase):
         process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0)
 
-    def test_without_a_router_or_any_worker_the_cluster_ends_with_status_1(self):
+    def test_without_restart_and_a_router_or_any_worker_the_cluster_ends_with_status_1(self):
         for victims, reason in [(["router"], "the router ended"), (["worker-0", "worker-1"], "no worker is left")]:
-            process, ready = self.up()
+            process, ready = self.up("--no-restart")
             for name in victims:
                 os.kill(ready["pids"][name], signal.SIGKILL)
             _, error = process.communicate(timeout=60)
             self.assertEqual(process.returncode, 1)
             self.assertIn(reason, error)
             self.assert_gone(ready["pids"].values())
+
+    def starts(self, name):
+        return [e["argv"] for e in self.events() if e["name"] == name and "argv" in e]
+
+    @staticmethod
+    def flags(argv):
+        words = [word for word in argv if word != "--allow-placement-override"]
+        return dict(zip(words[::2], words[1::2]))
+
+    def kill_and_wait_until_ready_again(self, process, name, pid):
+        os.kill(pid, signal.SIGKILL)
+        self.assertIn('"reason":"was killed by signal 9","wait_seconds":0.5',
+                      self.read_until(process.stderr, f'restarted","child":"{name}"'))
+        return json.loads(self.read_until(process.stderr, f'"msg":"ready","child":"{name}"'))["pid"]
+
+    def test_each_child_that_dies_is_restarted_with_its_flags_at_its_addresses(self):
+        process, ready = self.up("--kv-cache-bytes", "1GiB")
+        for name, port in (("kvstore", 1), ("router", 2), ("worker-1", 3)):
+            pid = self.kill_and_wait_until_ready_again(process, name, ready["pids"][name])
+            self.assertNotEqual(pid, ready["pids"][name])
+            first, second = map(self.flags, self.starts(name if "-" in name else "pagoda-" + name))
+            first.update({"--grpc-address": f"127.0.0.1:{port}", "--http-address": f"127.0.0.1:{port + 10}"})
+            self.assertEqual(second, first)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0)
+
+    def test_a_child_that_cannot_come_back_waits_longer_each_time_and_stop_does_not_wait_for_it(self):
+        process, ready = self.up(FAKE_WORKER_0="later-1", FAKE_WORKER_1="later-1")
+        for name in ("worker-0", "worker-1"):  # no worker runs, but all are to come back
+            os.kill(ready["pids"][name], signal.SIGKILL)
+        for wait in (0.5, 1, 2):
+            line = self.read_until(process.stderr, '"child":"worker-0","reason"')
+            self.assertEqual(json.loads(line)["wait_seconds"], wait)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual([e["name"] for e in self.events() if "stopped" in e],
+                         ["pagoda-router", "pagoda-kvstore"])
+
+    def test_wrong_usage_of_a_restarted_program_is_final(self):
+        process, ready = self.up(FAKE_PAGODA_ROUTER="later-2")
+        os.kill(ready["pids"]["router"], signal.SIGKILL)
+        _, error = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("the router ended", error)
+
+    def test_killing_up_kills_restarted_children_too(self):
+        process, ready = self.up()
+        pid = self.kill_and_wait_until_ready_again(process, "worker-0", ready["pids"]["worker-0"])
+        process.kill()
+        process.wait(timeout=30)
+        self.assert_gone([pid])
 
     def test_killing_up_kills_the_children(self):
         process, ready = self.up()

@@ -29,12 +29,12 @@ class ApiError(Exception):
 
 
 class Cluster:
-    """`pagoda up` with `flags`; use as a context manager."""
+    """`pagoda up` with `flags`; use as a context manager. Without `restart` a process that dies stays away."""
 
-    def __init__(self, bin_dir, model, workers=2, flags=()):
+    def __init__(self, bin_dir, model, workers=2, flags=(), restart=False):
         free_ports = ["--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0"]
         self.command = [str(pathlib.Path(bin_dir) / "pagoda"), "up", "--model", str(model), "--workers",
-                        str(workers), *free_ports, "--poison-freed-blocks", *flags]
+                        str(workers), *free_ports, *([] if restart else ["--no-restart"]), "--poison-freed-blocks", *flags]
         self.log = tempfile.TemporaryFile(mode="w+")
 
     def __enter__(self):
@@ -147,6 +147,22 @@ class Cluster:
 
     def worker_metric(self, worker, name, **labels):
         return self.metric(name, self.workers()[worker]["http"], **labels)
+
+    def wait_for_restart(self, name):
+        """Until another process than `pids[name]` is ready in its place; updates and returns the pid.
+
+        A router may need a moment more until the workers have registered again."""
+        old = self.pids[name]
+        eventually(lambda: self._last_ready_pid(name) not in (None, old), f"{name} was restarted")
+        self.pids[name] = self._last_ready_pid(name)
+        if name.startswith("worker-"):
+            eventually(lambda: self.workers()[name]["pid"] == self.pids[name], "the router knows it")
+        return self.pids[name]
+
+    def _last_ready_pid(self, name):
+        pids = re.findall(rf'"msg":"ready","child":"{name}","pid":(\d+)', pathlib.Path(
+            f"/proc/self/fd/{self.log.fileno()}").read_text())
+        return int(pids[-1]) if pids else None
 
     def wait_for_pushes(self, worker):
         """Until the worker has no block on its way to the store."""
