@@ -256,6 +256,7 @@ TEST(EngineTest, ARequestEndsWhenItsDeadlinePasses) {
   ASSERT_TRUE(client->result());
   EXPECT_EQ(client->result()->reason, FinishReason::kDeadline);
   EXPECT_EQ(client->result()->status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(worker.Value("request_success_total{finished_reason=\"deadline\"}"), 1);
   EXPECT_EQ(client->tokens().size(), 2u);
 }
 
@@ -348,6 +349,7 @@ TEST(EngineTest, NonFiniteLogitsEndThatRequestOnly) {
   worker.StepUntil([&, c = client] { return c->result().has_value(); });
   EXPECT_EQ(bad->result()->reason, FinishReason::kError);
   EXPECT_EQ(bad->result()->status.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(worker.Value("request_success_total{finished_reason=\"error\"}"), 1);
   EXPECT_EQ(client->tokens(), Alone(request));
 }
 
@@ -464,6 +466,16 @@ TEST(EngineTest, EveryMetricMovesAndPromptTokensAddUpBySource) {
   worker.WaitForPushes();
   EXPECT_EQ(worker.Value("kv_push_blocks_total{result=\"stored\"}"), 13);
   EXPECT_EQ(worker.engine->stats().steps, worker.model.launches);
+}
+
+TEST(EngineTest, R66EachSourceOfPromptTokensIsCounted) {
+  Worker worker(SmallEngine());
+  EngineMetrics metrics(&worker.metrics);
+  metrics.CountPrompt({.prompt_tokens = 10, .computed = 1, .local = 2, .ram = 3, .disk = 4});
+  EXPECT_EQ(worker.Value("prompt_tokens_by_source_total{source=\"computed\"}"), 1);
+  EXPECT_EQ(worker.Value("prompt_tokens_by_source_total{source=\"local\"}"), 2);
+  EXPECT_EQ(worker.Value("prompt_tokens_by_source_total{source=\"ram\"}"), 3);
+  EXPECT_EQ(worker.Value("prompt_tokens_by_source_total{source=\"disk\"}"), 4);
 }
 
 TEST(EngineTest, RequestsThatWaitAreCounted) {

@@ -234,6 +234,43 @@ TEST_F(KvTransferTest, ADeadStoreIsCountedAndItsStagingIsUsedAgain) {
   EXPECT_EQ(*pushed, 0u);
 }
 
+// Answers every block of a put alike.
+class AnsweringStore final : public BlockStore {
+ public:
+  void FindMissing(const CallContext&, std::vector<BlockRef> refs, FindCallback done) override {
+    done(FailedFind(absl::UnimplementedError("put only"), refs.size()));
+  }
+  void Get(const CallContext&, std::vector<BlockRef> refs,
+           std::shared_ptr<BlockSink> sink) override {
+    FailGet(absl::UnimplementedError("put only"), refs.size(), *sink);
+  }
+  void Put(const CallContext&, std::vector<PutBlock> blocks, PutCallback done) override {
+    done(std::vector<PutResult>(blocks.size(), {.outcome = answer}));
+  }
+
+  PutOutcome answer = PutOutcome::kStored;
+};
+
+TEST_F(KvTransferTest, R66EveryAnswerToAPushIsCounted) {
+  AnsweringStore store;
+  KvTransfer::Options options{.space = {}, .block_tokens = kBlock};
+  options.space.bytes[0] = 1;
+  transfer_ = *KvTransfer::Make(options, &store, &memory_, &metrics_, SystemClock::Get());
+  transfer_->SetEventHandler([this](TransferEvent event) { events_.TryPush(std::move(event)); });
+  for (PutOutcome answer : {PutOutcome::kStored, PutOutcome::kHave, PutOutcome::kDivergent,
+                            PutOutcome::kNoRoom, PutOutcome::kCorrupt, PutOutcome::kFailed}) {
+    store.answer = answer;
+    PushBlocks(1);
+  }
+  EXPECT_EQ(Pushes("stored"), 1);
+  EXPECT_EQ(Pushes("have"), 1);
+  EXPECT_EQ(Pushes("divergent"), 1);
+  EXPECT_EQ(Pushes("no_room"), 1);
+  EXPECT_EQ(Pushes("corrupt"), 1);
+  EXPECT_EQ(Pushes("failed"), 1);
+  transfer_.reset();
+}
+
 TEST_F(KvTransferTest, ACancelledLoadAnswersWhenTheStoreHasLetGo) {
   PushBlocks(2);
   store_.Close();
