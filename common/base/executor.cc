@@ -9,6 +9,11 @@
 
 namespace pagoda {
 
+void SetUpThread(const std::string& name, int nice) {
+  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
+  if (nice != 0) setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), nice);
+}
+
 Executor::Executor(const Options& options) : queue_(options.queue_limit) {
   MutexLock lock(stop_mutex_);
   for (int i = 0; i < options.threads; ++i) {
@@ -28,10 +33,7 @@ void Executor::Stop() {
 }
 
 void Executor::Work(const Options& options) {
-  pthread_setname_np(pthread_self(), options.name.substr(0, 15).c_str());
-  if (options.nice != 0) {
-    setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), options.nice);
-  }
+  SetUpThread(options.name, options.nice);
   while (auto task = queue_.Pop()) (*task)();
 }
 

@@ -15,6 +15,9 @@
 
 namespace pagoda {
 
+// Names the calling thread (at most 15 characters are shown) and adds to its niceness.
+void SetUpThread(const std::string& name, int nice);
+
 class Executor {
  public:
   struct Options {

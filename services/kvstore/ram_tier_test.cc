@@ -7,25 +7,8 @@
 
 #include "common/base/crc32c.h"
 #include "common/base/random.h"
-#include "common/kv/testing/block_store_conformance.h"
+#include "common/kv/testing/test_blocks.h"
 #include "gtest/gtest.h"
-
-namespace pagoda::testing {
-namespace {
-
-StoreUnderTest MakeRamTier() {
-  std::shared_ptr<kvstore::RamTier> tier = *kvstore::RamTier::Create({.bytes = 16 << 20});
-  return {tier, [tier = std::weak_ptr(tier)] {
-            auto held = tier.lock();
-            return held == nullptr ? absl::OkStatus() : held->CheckIntegrity();
-          }};
-}
-
-INSTANTIATE_TEST_SUITE_P(RamTier, BlockStoreConformance,
-                         ::testing::Values(StoreFactory{"ram", MakeRamTier}));
-
-}  // namespace
-}  // namespace pagoda::testing
 
 namespace pagoda::kvstore {
 namespace {

@@ -1,0 +1,44 @@
+// Every tier does what a BlockStore must do.
+#include "common/kv/testing/block_store_conformance.h"
+#include "services/kvstore/disk_tier.h"
+#include "services/kvstore/ram_tier.h"
+#include "services/kvstore/testing/temp_folder.h"
+
+namespace pagoda::testing {
+namespace {
+
+constexpr uint64_t kRamBytes = 16 << 20;
+constexpr uint64_t kDiskBytes = 64 << 20;
+
+// Keeps `tier` with what it stands on, and checks it while it lives.
+template <typename Holder>
+StoreUnderTest Hold(std::shared_ptr<Holder> holder) {
+  auto* tier = holder->tier.get();
+  return {std::shared_ptr<BlockStore>(holder, tier), [holder = std::weak_ptr(holder)] {
+            auto held = holder.lock();
+            return held == nullptr ? absl::OkStatus() : held->tier->CheckIntegrity();
+          }};
+}
+
+StoreUnderTest MakeRamTier() {
+  struct Holder {
+    std::unique_ptr<kvstore::RamTier> tier = *kvstore::RamTier::Create({.bytes = kRamBytes});
+  };
+  return Hold(std::make_shared<Holder>());
+}
+
+StoreUnderTest MakeDiskTier() {
+  struct Holder {
+    TempFolder folder;
+    std::unique_ptr<kvstore::DiskTier> tier = *kvstore::DiskTier::Open(
+        {.db = {.folder = folder.path, .bytes = kDiskBytes, .min_free_bytes = 0}});
+  };
+  return Hold(std::make_shared<Holder>());
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, BlockStoreConformance,
+                         ::testing::Values(StoreFactory{"ram", MakeRamTier},
+                                           StoreFactory{"disk", MakeDiskTier}));
+
+}  // namespace
+}  // namespace pagoda::testing
