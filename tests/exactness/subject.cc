@@ -45,6 +45,7 @@ std::unique_ptr<Subject> Subject::Tiny(const model::testing::TinyModelOptions& o
   subject->AskBoth(subject->NewQuestion(301, 20));
   subject->AskBoth(subject->NewQuestion(250, 40));  // generates over the border of a split
   subject->AskBoth(subject->NewQuestion(33, 40));
+  subject->AskBoth(subject->NewQuestion(64, 10));  // ends with a block
   subject->AskBoth(subject->NewQuestion(3, 70));
   subject->some_ = subject->all();
   subject->fewest_ = {2, 5, 7};
