@@ -10,6 +10,9 @@ namespace pagoda::exactness {
 namespace {
 
 using kvstore::KvStoreServer;
+using pagoda::testing::Fault;
+using pagoda::testing::FaultyCall;
+using pagoda::testing::FaultyStore;
 using worker::GenerationUsage;
 
 uint32_t Sum(const std::vector<GenerationUsage>& usages, uint32_t GenerationUsage::*field) {
@@ -44,13 +47,18 @@ void LocalReuse(Trial& trial) {
   trial.ExpectTaken(Sum(usages, &GenerationUsage::local) > 0, "local > 0");
 }
 
+// A worker that answers everything and leaves its blocks in the store.
+void ComputeAndPush(Trial& trial, const KvStoreServer& store) {
+  auto worker = trial.NewWorker({.store = Trial::Connect(store)});
+  trial.AskEach(*worker, trial.subject().all(), CacheScope::Tenant());
+  worker->WaitForPushes();
+}
+
 // One worker computes and pushes, another one loads. Returns what the second one says.
 std::vector<GenerationUsage> ComputedThereAskedHere(Trial& trial, const KvStoreServer& store) {
-  auto there = trial.NewWorker({.store = Trial::Connect(store)});
-  trial.AskEach(*there, trial.subject().all(), CacheScope::Tenant());
-  there->WaitForPushes();
-  auto here = trial.NewWorker({.store = Trial::Connect(store)});
-  return trial.AskEach(*here, trial.subject().all(), CacheScope::Tenant());
+  ComputeAndPush(trial, store);
+  auto worker = trial.NewWorker({.store = Trial::Connect(store)});
+  return trial.AskEach(*worker, trial.subject().all(), CacheScope::Tenant());
 }
 
 void FromRam(Trial& trial) {
@@ -60,19 +68,19 @@ void FromRam(Trial& trial) {
   trial.ExpectTaken(Sum(usages, &GenerationUsage::ram) > 0, "ram > 0");
 }
 
-// Every other block is promised and then is not there: holes are computed, what lies behind them is
-// used.
-void FromRamWithHoles(Trial& trial) {
-  auto store = trial.NewStore();
-  auto there = trial.NewWorker({.store = Trial::Connect(*store)});
-  trial.AskEach(*there, trial.subject().all(), CacheScope::Tenant());
-  there->WaitForPushes();
-  using pagoda::testing::Fault;
-  using pagoda::testing::FaultyCall;
-  auto holes = std::make_shared<pagoda::testing::FaultyStore>(
-      Trial::Connect(*store), [](FaultyCall call, const BlockRef& ref) {
+// A client through which every other block is promised and then is not there.
+std::shared_ptr<FaultyStore> ConnectWithHoles(const KvStoreServer& store) {
+  return std::make_shared<FaultyStore>(
+      Trial::Connect(store), [](FaultyCall call, const BlockRef& ref) {
         return call == FaultyCall::kGet && ref.depth % 2 == 0 ? Fault::kMissing : Fault::kNone;
       });
+}
+
+// Holes are computed, and what lies behind them is used.
+void FromRamWithHoles(Trial& trial) {
+  auto store = trial.NewStore();
+  ComputeAndPush(trial, *store);
+  auto holes = ConnectWithHoles(*store);
   auto here = trial.NewWorker({.store = holes});
   const auto usages = trial.AskEach(*here, trial.subject().all(), CacheScope::Tenant());
   trial.ExpectTaken(Sum(usages, &GenerationUsage::ram) > 0, "ram > 0");
@@ -108,6 +116,32 @@ void TogetherSharing(Trial& trial) {
   const auto usages = trial.AskTogether(*worker, CacheScope::Tenant());
   trial.ExpectTaken(worker->stats().max_step_seqs >= 8, "8 sequences in a step");
   trial.ExpectTaken(Sum(usages, &GenerationUsage::local) > 0, "local > 0");
+}
+
+// Whole prompts only, between the decodes of others.
+void TogetherUnchunked(Trial& trial) {
+  auto worker = trial.NewWorker({.chunked_prefill = false});
+  trial.AskTogether(*worker, CacheScope::None());
+  trial.ExpectTaken(worker->stats().max_step_seqs >= 8, "8 sequences in a step");
+}
+
+// A tight pool, uneven chunks, two threads, holes in what is loaded, and all of it at once. Whether
+// it comes to a preemption depends on when loads arrive: a few attempts.
+void AllAtOnce(Trial& trial) {
+  constexpr int kAttempts = 20;
+  auto store = trial.NewStore();
+  ComputeAndPush(trial, *store);
+  double preemptions = 0;
+  for (int i = 0; i < kAttempts && preemptions == 0; ++i) {
+    auto worker = trial.NewWorker({.threads = 2,
+                                   .chunk = 23,
+                                   .num_blocks = trial.subject().tight_pool_blocks(),
+                                   .store = ConnectWithHoles(*store)});
+    const auto usages = trial.AskTogether(*worker, CacheScope::Tenant());
+    trial.ExpectTaken(Sum(usages, &GenerationUsage::ram) > 0, "ram > 0");
+    preemptions = worker->preemptions();
+  }
+  trial.ExpectTaken(preemptions >= 1, "preemptions >= 1");
 }
 
 template <int kChunk>
@@ -202,10 +236,11 @@ const std::vector<Path>& Paths() {
       {"uncached", Uncached},
       {"local_reuse", LocalReuse},
       {"from_ram", FromRam},
-      {"from_ram_with_holes", FromRamWithHoles},
+      {"from_ram_with_holes", FromRamWithHoles, true},
       {"same_kv_bytes", SameKvBytes},
       {"together_8", Together},
-      {"together_8_sharing", TogetherSharing},
+      {"together_8_sharing", TogetherSharing, true},
+      {"together_unchunked", TogetherUnchunked, true},
       {"chunks_of_1", InChunks<1>},
       {"chunks_of_7", InChunks<7>},
       {"chunks_of_64", InChunks<64>},
@@ -215,6 +250,7 @@ const std::vector<Path>& Paths() {
       {"preempted", Preempted},
       {"resumed_elsewhere", ResumedElsewhere},
       {"resumed_from_store", ResumedFromStore},
+      {"all_at_once", AllAtOnce, true},
       {"scalar", Scalar},
       {"avx2", Avx2},
   };

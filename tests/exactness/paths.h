@@ -15,6 +15,7 @@ namespace pagoda::exactness {
 struct Path {
   const char* name;
   void (*walk)(Trial& trial);
+  bool tiny_only = false;  // variants of other paths, too much for a real model
 };
 
 inline void PrintTo(const Path& path, std::ostream* out) { *out << path.name; }

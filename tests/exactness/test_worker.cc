@@ -109,6 +109,7 @@ void TestWorker::MakeEngine(const model::ModelConfig& config) {
   options.scheduler.block_tokens = kBlockTokens;
   options.scheduler.max_num_batched_tokens = settings_.chunk;
   options.scheduler.max_num_seqs = kMaxSeqs;
+  options.scheduler.enable_chunked_prefill = settings_.chunked_prefill;
   options.lookup_timeout = kPatience;
   options.prefill_tokens_per_second = kLeastPrefillRate;
   options.poison_freed_blocks = true;

@@ -28,8 +28,9 @@ class TestWorker {
 
   struct Settings {
     std::string isa = "auto";
-    int threads = 0;                    // 0: the subject's
-    int32_t chunk = 512;                // most rows of a step; longer than any prompt
+    int threads = 0;      // 0: the subject's
+    int32_t chunk = 512;  // most rows of a step; longer than any prompt
+    bool chunked_prefill = true;
     int32_t num_blocks = 64;            // of the pool: more than all questions need
     std::shared_ptr<BlockStore> store;  // null: none
     bool load = true;                   // false: pushes only
