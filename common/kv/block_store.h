@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -128,6 +129,13 @@ struct PutResult {
   Status status;  // not OK with kDivergent, kNoRoom, kCorrupt and kFailed
 };
 
+// What a reader found wrong with a block that it was given.
+struct CorruptReport {
+  BlockKey key;
+  uint64_t producer_instance = 0;  // from the block's header; 0: it could not be read
+  std::string reason;
+};
+
 class BlockStore {
  public:
   using FindCallback = std::function<void(FindResult)>;
@@ -144,6 +152,10 @@ class BlockStore {
                    std::shared_ptr<BlockSink> sink) = 0;
 
   virtual void Put(const CallContext& context, std::vector<PutBlock> blocks, PutCallback done) = 0;
+
+  // A block of this store failed a check of its reader (checksums, or what CheckExpected compares):
+  // whoever holds it forgets it. Fire and forget: never waits, has no answer, and may be lost.
+  virtual void ReportCorrupt(const CorruptReport& report) = 0;
 };
 
 // For implementations: OK, or why a call must not start (CANCELLED, DEADLINE_EXCEEDED, or

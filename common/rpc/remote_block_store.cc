@@ -116,4 +116,8 @@ void RemoteBlockStore::Put(const CallContext& context, std::vector<PutBlock> blo
   StartRemotePut(*calls_, context, std::move(sent), bytes, std::move(merge));
 }
 
+void RemoteBlockStore::ReportCorrupt(const CorruptReport& report) {
+  StartRemoteReport(*calls_, report);
+}
+
 }  // namespace pagoda::rpc

@@ -5,7 +5,8 @@
 // retry, and it does not decide when to stop asking.
 //
 // - Get checks each header (its checksum, key and place in the prefix) before the sink sees it,
-//   copies once with the checksum in that pass, and lends memory of its own.
+//   copies once with the checksum in that pass, and lends memory of its own. What fails is reported
+//   back to the store.
 // - Put sends a lone block at once and offers several first, so that only what is wanted travels.
 //   Payloads are sent from where they lie; their owners say when gRPC has let go.
 //
@@ -44,6 +45,8 @@ class RemoteBlockStore final : public BlockStore {
   void Get(const CallContext& context, std::vector<BlockRef> refs,
            std::shared_ptr<BlockSink> sink) override;
   void Put(const CallContext& context, std::vector<PutBlock> blocks, PutCallback done) override;
+  // Sent with a deadline of its own; dropped when kMaxReports are on their way.
+  void ReportCorrupt(const CorruptReport& report) override;
 
  private:
   const std::unique_ptr<struct RemoteCalls> calls_;

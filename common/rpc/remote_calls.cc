@@ -17,9 +17,11 @@ RemoteCalls::RemoteCalls(const RemoteBlockStore::Options& given)
                                       {{"hop", "get"}});
 }
 
-bool RemoteCalls::TryStart(int gets, uint64_t put_bytes) {
+bool RemoteCalls::TryStart(int gets, uint64_t put_bytes, int reports) {
   MutexLock lock(mutex_);
-  if (stopping_ || gets_ + gets > options.max_gets) return false;
+  if (stopping_ || gets_ + gets > options.max_gets || reports_ + reports > kMaxReports) {
+    return false;
+  }
   // One put may always run, however large.
   if (put_bytes_ > 0 && put_bytes > 0 && put_bytes_ + put_bytes > options.max_put_bytes) {
     return false;
@@ -27,13 +29,15 @@ bool RemoteCalls::TryStart(int gets, uint64_t put_bytes) {
   ++running_;
   gets_ += gets;
   put_bytes_ += put_bytes;
+  reports_ += reports;
   return true;
 }
 
-void RemoteCalls::Ended(int gets, uint64_t put_bytes) {
+void RemoteCalls::Ended(int gets, uint64_t put_bytes, int reports) {
   MutexLock lock(mutex_);
   gets_ -= gets;
   put_bytes_ -= put_bytes;
+  reports_ -= reports;
   if (--running_ == 0) changed_.SignalAll();
 }
 

@@ -24,13 +24,17 @@
 
 namespace pagoda::rpc {
 
+// Reports on their way at once. A store that sends more wrong blocks than this is told of the next
+// ones later.
+inline constexpr int kMaxReports = 16;
+
 struct RemoteCalls {
   explicit RemoteCalls(const RemoteBlockStore::Options& options);
 
   // Counts a call in; false when the limit is reached or the store is being destroyed.
-  bool TryStart(int gets, uint64_t put_bytes);
+  bool TryStart(int gets, uint64_t put_bytes, int reports = 0);
   // The last that a call does; nothing of it may be used after.
-  void Ended(int gets, uint64_t put_bytes);
+  void Ended(int gets, uint64_t put_bytes, int reports = 0);
   // Calls off what runs and waits until it has answered.
   void StopAll();
 
@@ -49,6 +53,7 @@ struct RemoteCalls {
   int running_ ABSL_GUARDED_BY(mutex_) = 0;
   int gets_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t put_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  int reports_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // A gRPC call with the deadline of its CallContext, which the caller's cancel token and the store's
@@ -82,6 +87,8 @@ void StartRemoteGet(RemoteCalls& calls, const CallContext& context, std::vector<
                     std::shared_ptr<BlockSink> sink);
 void StartRemotePut(RemoteCalls& calls, const CallContext& context, std::vector<PutBlock> blocks,
                     uint64_t bytes, BlockStore::PutCallback done);
+// Drops the report when too many are on their way.
+void StartRemoteReport(RemoteCalls& calls, const CorruptReport& report);
 
 }  // namespace pagoda::rpc
 

@@ -83,7 +83,8 @@ class RemoteGet final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::B
       return {GetOutcome::kMissing, Tier::kNone, absl::OkStatus(), {}};
     }
     if (head.outcome() != v1::GetResponse::FOUND) {
-      return Corrupt("the store found the block corrupt");
+      Status why = absl::DataLossError("the store found the block corrupt");
+      return {GetOutcome::kCorrupt, Tier::kNone, std::move(why), {}};
     }
     StatusOr<RecordHeader> header = DecodeHeader(head.header());
     if (!header.ok()) {
@@ -91,10 +92,13 @@ class RemoteGet final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::B
       if (absl::IsUnimplemented(header.status())) {
         return {GetOutcome::kMissing, Tier::kNone, absl::OkStatus(), {}};
       }
-      return Corrupt(std::string(header.status().message()));
+      return Corrupt(0, std::string(header.status().message()));
     }
-    if (header->ref != refs_[next_]) return Corrupt("the header is another block's");
-    if (header->payload_bytes != parts.payload_bytes) return Corrupt("payload: wrong length");
+    const uint64_t producer = header->producer_instance;
+    if (header->ref != refs_[next_]) return Corrupt(producer, "the header is another block's");
+    if (header->payload_bytes != parts.payload_bytes) {
+      return Corrupt(producer, "payload: wrong length");
+    }
     StatusOr<Destination> destination = sink_->Begin(next_, *header);
     if (!destination.ok()) {
       return {GetOutcome::kRefused, Tier::kNone, destination.status(), {}};
@@ -107,12 +111,14 @@ class RemoteGet final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::B
       lent = {memory, parts.payload_bytes, std::move(own)};
     }
     if (CopyPayload(message_, parts, memory) != header->payload_crc) {
-      return Corrupt("payload: wrong checksum");
+      return Corrupt(producer, "payload: wrong checksum");
     }
     return {GetOutcome::kFound, Tier::kNone, absl::OkStatus(), std::move(lent)};
   }
 
-  static GetResult Corrupt(const std::string& why) {
+  // What arrived fails its checks; the store is told.
+  GetResult Corrupt(uint64_t producer, const std::string& why) {
+    StartRemoteReport(call_.calls(), {refs_[next_].key, producer, why});
     return {GetOutcome::kCorrupt, Tier::kNone, absl::DataLossError(why), {}};
   }
 

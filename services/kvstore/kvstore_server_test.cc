@@ -4,8 +4,11 @@
 #include <grpcpp/server_builder.h>
 
 #include <atomic>
+#include <map>
+#include <optional>
 #include <thread>
 
+#include "common/base/bounded_queue.h"
 #include "common/base/metrics.h"
 #include "common/kv/testing/block_store_conformance.h"
 #include "common/rpc/channel.h"
@@ -132,12 +135,24 @@ TEST(KvStoreServer, WhatIsNotBuiltSaysSo) {
   auto server = StartServer();
   auto channel = rpc::MakeChannel(server->grpc_address(), rpc::ChannelKind::kControl);
   v1::PurgeResponse purged;
-  v1::ReportCorruptResponse reported;
-  grpc::ClientContext a, b;
-  EXPECT_EQ(v1::KvAdmin::NewStub(channel)->Purge(&a, {}, &purged).error_code(),
+  grpc::ClientContext context;
+  EXPECT_EQ(v1::KvAdmin::NewStub(channel)->Purge(&context, {}, &purged).error_code(),
             grpc::StatusCode::UNIMPLEMENTED);
-  EXPECT_EQ(v1::KvStore::NewStub(channel)->ReportCorrupt(&b, {}, &reported).error_code(),
-            grpc::StatusCode::UNIMPLEMENTED);
+}
+
+TEST(KvStoreServer, AReportWithoutAWholeKeyIsRefusedByName) {
+  auto server = StartServer();
+  auto channel = rpc::MakeChannel(server->grpc_address(), rpc::ChannelKind::kControl);
+  for (size_t bytes : {0, 31, 64}) {
+    v1::ReportCorruptRequest request;
+    request.set_key(std::string(bytes, 'k'));
+    v1::ReportCorruptResponse response;
+    grpc::ClientContext context;
+    grpc::Status status =
+        v1::KvStore::NewStub(channel)->ReportCorrupt(&context, request, &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_NE(status.error_message().find("key: " + std::to_string(bytes)), std::string::npos);
+  }
 }
 
 TEST(KvStoreServer, RefusesAnAddressInUseAndImpossibleMemoryByName) {
@@ -276,6 +291,7 @@ TEST(RemoteBlockStore, RunningPutsAreBoundedInBytes) {
 class LyingStore final : public v1::KvStore::Service {
  public:
   std::vector<v1::GetResponse> answers;
+  BoundedQueue<v1::ReportCorruptRequest> reports{100};
 
   LyingStore() {
     grpc::ServerBuilder builder;
@@ -288,6 +304,11 @@ class LyingStore final : public v1::KvStore::Service {
   grpc::Status Get(grpc::ServerContext*, const v1::GetRequest*,
                    grpc::ServerWriter<v1::GetResponse>* writer) override {
     for (const v1::GetResponse& answer : answers) writer->Write(answer);
+    return grpc::Status::OK;
+  }
+  grpc::Status ReportCorrupt(grpc::ServerContext*, const v1::ReportCorruptRequest* report,
+                             v1::ReportCorruptResponse*) override {
+    reports.TryPush(v1::ReportCorruptRequest(*report));
     return grpc::Status::OK;
   }
 
@@ -323,6 +344,30 @@ TEST(RemoteBlockStore, BytesThatChangedOnTheWayAreCorruptCountedAndTheRestIsUsed
   EXPECT_EQ(sink->bytes(5), blocks[5].payload.bytes());
   EXPECT_NE(metrics.Render().find("pagoda:kv_corrupt_blocks_total{hop=\"get\"} 4"),
             std::string::npos);
+  // Each is reported, once, with its producer where the header could be trusted.
+  std::map<std::string, uint64_t> reported;
+  for (int i = 0; i < 4; ++i) {
+    std::optional<v1::ReportCorruptRequest> report = store.reports.Pop();
+    EXPECT_FALSE(report->reason().empty());
+    EXPECT_TRUE(reported.emplace(report->key(), report->producer_instance_id()).second);
+  }
+  for (size_t i = 1; i < 5; ++i) {
+    std::string key(blocks[i].header.ref.key.view());
+    ASSERT_TRUE(reported.count(key)) << i;
+    EXPECT_EQ(reported[key], i == 2 ? 0 : blocks[i].header.producer_instance) << i;
+  }
+}
+
+TEST(RemoteBlockStore, WhatTheStoreItselfFoundCorruptIsNotReportedBack) {
+  LyingStore store;
+  RemoteBlockStore client({.address = store.address()});
+  auto blocks = MakeChain(1, 2, 1000);
+  store.answers = {Found(0, blocks[0]), Found(1, blocks[1])};
+  store.answers[0].set_outcome(v1::GetResponse::CORRUPT);
+  (*store.answers[1].mutable_payload())[0] ^= 1;
+  GetAndWait(client, RefsOf(blocks));
+  EXPECT_EQ(store.reports.Pop()->key(), blocks[1].header.ref.key.view());
+  EXPECT_EQ(store.reports.size(), 0u);
 }
 
 TEST(RemoteBlockStore, AHeaderOfAnUnknownVersionIsAMiss) {

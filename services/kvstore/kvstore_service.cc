@@ -13,6 +13,9 @@
 namespace pagoda::kvstore {
 namespace {
 
+// Of a report's reason, which goes into the log.
+constexpr size_t kMaxReasonBytes = 256;
+
 grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* call, const Status& status) {
   grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
   reactor->Finish(rpc::ToGrpc(status));
@@ -81,6 +84,19 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* KvStoreService::Get(grpc::CallbackSe
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* KvStoreService::Put(
     grpc::CallbackServerContext* call) {
   return PutStream::Start(context_, call);
+}
+
+grpc::ServerUnaryReactor* KvStoreService::ReportCorrupt(grpc::CallbackServerContext* call,
+                                                        const v1::ReportCorruptRequest* request,
+                                                        v1::ReportCorruptResponse*) {
+  StatusOr<std::vector<BlockRef>> refs = rpc::UnpackKeys(request->key());
+  if (!refs.ok() || refs->size() != 1) {
+    return Answer(call, absl::InvalidArgumentError("key: " + std::to_string(request->key().size()) +
+                                                   " bytes, not 32"));
+  }
+  context_.store.ReportCorrupt({(*refs)[0].key, request->producer_instance_id(),
+                                request->reason().substr(0, kMaxReasonBytes)});
+  return Answer(call, absl::OkStatus());
 }
 
 grpc::ServerUnaryReactor* KvAdminService::Stats(grpc::CallbackServerContext* call,

@@ -39,6 +39,9 @@ class KvStoreService final : public KvStoreMethods {
                                                   const grpc::ByteBuffer* request) override;
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Put(
       grpc::CallbackServerContext* call) override;
+  grpc::ServerUnaryReactor* ReportCorrupt(grpc::CallbackServerContext* call,
+                                          const v1::ReportCorruptRequest* request,
+                                          v1::ReportCorruptResponse* response) override;
 
  private:
   StreamContext& context_;

@@ -148,6 +148,7 @@ TEST_F(KvStoreServiceTest, AnyProtobufClientCanPutAndGet) {
             std::string::npos);
   EXPECT_NE(text.find("pagoda:kvstore_requests_total{op=\"get\",result=\"missing\"} 1"),
             std::string::npos);
+  EXPECT_EQ(text.find("refused"), std::string::npos) << "no series that nothing can move";
 }
 
 TEST_F(KvStoreServiceTest, FindMissingAnswersOneBitAKey) {

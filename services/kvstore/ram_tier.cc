@@ -33,12 +33,16 @@ struct RamTier::Gauges {
                                   "Puts of other bytes under a held key: an exactness alarm")),
         corrupt(metrics.Counter("kv_corrupt_blocks_total",
                                 "Blocks whose bytes failed a check, by where it was seen",
-                                {{"hop", "ram"}})) {}
+                                {{"hop", "ram"}})),
+        reported(metrics.Counter("kv_corrupt_blocks_total",
+                                 "Blocks whose bytes failed a check, by where it was seen",
+                                 {{"hop", "reader"}})) {}
 
   prometheus::Gauge& bytes;
   prometheus::Gauge& blocks;
   prometheus::Counter& divergent;
   prometheus::Counter& corrupt;
+  prometheus::Counter& reported;
 };
 
 class RamReservation final : public Reservation {
@@ -159,6 +163,22 @@ Status RamTier::Quarantine(const BlockKey& key, const Slot* slot, const Status& 
   if (it != index_.end() && entries_[it->second].slot.get() == slot) RemoveEntry(it->second);
   ShowGauges();
   return why;
+}
+
+void RamTier::ReportCorrupt(const CorruptReport& report) {
+  {
+    MutexLock lock(mutex_);
+    auto it = index_.find(report.key);
+    if (it == index_.end()) return;
+    ++corrupt_;
+    if (gauges_ != nullptr) gauges_->reported.Increment();
+    RemoveEntry(it->second);
+    ShowGauges();
+  }
+  Log(LogLevel::kError, "a reader found a block wrong, and it was dropped",
+      {{"key", report.key.ToHex()},
+       {"producer", report.producer_instance},
+       {"why", report.reason}});
 }
 
 void RamTier::Put(const CallContext& context, std::vector<PutBlock> blocks, PutCallback done) {

@@ -10,8 +10,11 @@ StoreMetrics::StoreMetrics(Metrics& metrics) {
   };
   find_ok_ = request("find_missing", "ok");
   find_error_ = request("find_missing", "error");
-  const char* get[] = {"found", "missing", "corrupt", "refused", "failed"};  // as GetOutcome
-  for (size_t i = 0; i < get_.size(); ++i) get_[i] = request("get", get[i]);
+  // By GetOutcome. A stream never answers kRefused: it waits until there is room for the block.
+  const char* get[] = {"found", "missing", "corrupt", nullptr, "failed"};
+  for (size_t i = 0; i < get_.size(); ++i) {
+    get_[i] = get[i] == nullptr ? nullptr : request("get", get[i]);
+  }
   const char* put[] = {"stored",  "have",    "divergent",
                        "no_room", "corrupt", "failed"};  // PutOutcome
   for (size_t i = 0; i < put_.size(); ++i) put_[i] = request("put", put[i]);

@@ -40,15 +40,18 @@ class KvTransfer::Sink final : public BlockSink {
 
   StatusOr<Destination> Begin(size_t index, const RecordHeader& header) override {
     const LoadBlock& block = blocks_[index];
-    PAGODA_RETURN_IF_ERROR(
-        CheckExpected(header, {block.ref, transfer_->options_.space, block.name_space}));
     std::span<std::byte> memory = transfer_->memory_->Bytes(block.block);
-    if (header.payload_bytes != memory.size()) {
-      return absl::FailedPreconditionError(
+    Status status = CheckExpected(header, {block.ref, transfer_->options_.space, block.name_space});
+    if (status.ok() && header.payload_bytes != memory.size()) {
+      status = absl::FailedPreconditionError(
           "payload_bytes: " + std::to_string(header.payload_bytes) +
           ", this worker's blocks have " + std::to_string(memory.size()));
     }
-    return Destination::Memory(memory.data());
+    if (status.ok()) return Destination::Memory(memory.data());
+    // No honest store holds such a block under this key.
+    transfer_->store_->ReportCorrupt(
+        {block.ref.key, header.producer_instance, std::string(status.message())});
+    return status;
   }
 
   void Done(size_t index, GetResult result) override {

@@ -5,7 +5,8 @@
 // - Push copies the block (with its checksum) into bounded staging at once, so a slow store
 //   holds no block of the pool; when staging is full, the push is dropped and counted.
 // - Load writes into blocks that the engine keeps LOADING until their BlockLoaded event: whole or
-//   not at all. The header is checked against what was asked for before a byte is taken (R8).
+//   not at all. The header is checked against what was asked for before a byte is taken (R8); a
+//   foreign block is refused, and reported to the store.
 // - Calls go out on a thread of its own, because a store may do bounded work on the caller's.
 // It decides neither what to load nor how long to wait.
 //

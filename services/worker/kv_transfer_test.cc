@@ -178,8 +178,7 @@ TEST_F(KvTransferTest, ACorruptBlockIsNotUsed) {
   EXPECT_EQ(Loads("corrupt"), 1);
 }
 
-// R8
-TEST_F(KvTransferTest, ABlockOfAnotherSpaceIsRefusedBeforeAByteIsTaken) {
+TEST_F(KvTransferTest, R8ABlockOfAnotherSpaceIsRefusedBeforeAByteIsTakenAndReported) {
   PushBlocks(1);
   KvTransfer::Options other;
   other.space.bytes[0] = 2;
@@ -189,9 +188,10 @@ TEST_F(KvTransferTest, ABlockOfAnotherSpaceIsRefusedBeforeAByteIsTaken) {
   EXPECT_THAT(Loaded(1), ElementsAre(false));
   EXPECT_EQ(Loads("refused"), 1);
   EXPECT_TRUE(Holds(8, 0x55));
+  EXPECT_EQ(held_.num_blocks(), 0u) << "it was reported, and nobody is given it again";
 }
 
-TEST_F(KvTransferTest, ABlockOfAnotherSizeIsRefused) {
+TEST_F(KvTransferTest, R8ABlockOfAnotherSizeIsRefusedAndReported) {
   PushBlocks(1);
   FakeModel larger(kNumBlocks, 4 * kBlock, 100);
   KvTransfer::Options options{.space = {}};
@@ -200,6 +200,7 @@ TEST_F(KvTransferTest, ABlockOfAnotherSizeIsRefused) {
   transfer->SetEventHandler([this](TransferEvent event) { events_.TryPush(std::move(event)); });
   transfer->Load(LoadId{1}, sequence_->request(), Blocks(8, 1), TimePoint::max());
   EXPECT_THAT(Loaded(1), ElementsAre(false));
+  EXPECT_EQ(held_.num_blocks(), 0u);
 }
 
 TEST_F(KvTransferTest, ASlowStoreMakesPushesDropAndHoldsNothingUp) {
@@ -298,6 +299,7 @@ TEST_F(KvTransferTest, WhenTooManyCallsWaitEachStillGetsItsAnswer) {
     void Put(const CallContext&, std::vector<PutBlock> blocks, PutCallback done) override {
       done(FailedPut(absl::UnavailableError(""), blocks.size()));
     }
+    void ReportCorrupt(const CorruptReport&) override {}
     BoundedQueue<int> gate{1};
   } blocking;
   KvTransfer::Options options{.max_queued_calls = 1};

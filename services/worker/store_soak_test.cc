@@ -82,6 +82,7 @@ class Entrance final : public BlockStore {
   void Put(const CallContext& context, std::vector<PutBlock> blocks, PutCallback done) override {
     inner_->Put(context, std::move(blocks), std::move(done));
   }
+  void ReportCorrupt(const CorruptReport& report) override { inner_->ReportCorrupt(report); }
 
  private:
   const std::shared_ptr<BlockStore> inner_;

@@ -44,6 +44,7 @@ class FaultyTier final : public kvstore::ReservingStore {
   void Get(const CallContext& context, std::vector<BlockRef> refs,
            std::shared_ptr<BlockSink> sink) override;
   void Put(const CallContext& context, std::vector<PutBlock> blocks, PutCallback done) override;
+  void ReportCorrupt(const CorruptReport& report) override { tier_->ReportCorrupt(report); }
   kvstore::ReserveResult Reserve(const RecordHeader& header, const RecordMeta& meta) override;
 
  private:

@@ -157,6 +157,23 @@ TEST_P(BlockStoreConformance, ASinkThatFindsAForeignNamespaceGetsNoBytesOfThatBl
   EXPECT_EQ(sink->result(2).outcome, GetOutcome::kFound);
 }
 
+TEST_P(BlockStoreConformance, AReportedBlockIsSoonForgottenAndCanBePutAgain) {
+  auto blocks = MakeChain(1, 3, kPayload);
+  Store(blocks);
+  store().ReportCorrupt({MakeChain(2, 1, kPayload)[0].header.ref.key, 0, "of a block not held"});
+  store().ReportCorrupt({blocks[1].header.ref.key, 7, "the reader found other bytes"});
+  TimePoint limit = SystemClock::Get()->Now() + std::chrono::seconds(60);
+  while (FindAndWait(store(), RefsOf(blocks)).blocks[1]) {
+    ASSERT_LT(SystemClock::Get()->Now(), limit);
+  }
+  auto sink = GetAndWait(store(), RefsOf(blocks));
+  EXPECT_EQ(sink->bytes(0), blocks[0].payload.bytes());
+  EXPECT_EQ(sink->result(1).outcome, GetOutcome::kMissing);
+  EXPECT_EQ(sink->bytes(2), blocks[2].payload.bytes());
+  Store({blocks[1]});
+  EXPECT_EQ(GetAndWait(store(), {blocks[1].header.ref})->bytes(0), blocks[1].payload.bytes());
+}
+
 TEST_P(BlockStoreConformance, CallsWithoutBlocksAreAnswered) {
   EXPECT_TRUE(FindAndWait(store(), {}).blocks.empty());
   EXPECT_TRUE(PutAndWait(store(), {}).empty());

@@ -70,6 +70,11 @@ void DelayedStore::Put(const CallContext& context, std::vector<PutBlock> blocks,
       [=](const Status& status) { done(FailedPut(status, shared->size())); });
 }
 
+void DelayedStore::ReportCorrupt(const CorruptReport& report) {
+  Enter(
+      {}, [=, this] { inner_->ReportCorrupt(report); }, [](const Status&) {});
+}
+
 void DelayedStore::Enter(const CallContext& context, std::function<void()> pass,
                          std::function<void(const Status&)> fail) {
   auto call = std::make_shared<Call>();

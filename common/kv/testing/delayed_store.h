@@ -39,6 +39,7 @@ class DelayedStore final : public BlockStore {
   void Get(const CallContext& context, std::vector<BlockRef> refs,
            std::shared_ptr<BlockSink> sink) override;
   void Put(const CallContext& context, std::vector<PutBlock> blocks, PutCallback done) override;
+  void ReportCorrupt(const CorruptReport& report) override;
 
  private:
   using OnCancel = std::stop_callback<std::function<void()>>;

@@ -65,6 +65,7 @@ class FaultyStore final : public BlockStore {
   void Get(const CallContext& context, std::vector<BlockRef> refs,
            std::shared_ptr<BlockSink> sink) override;
   void Put(const CallContext& context, std::vector<PutBlock> blocks, PutCallback done) override;
+  void ReportCorrupt(const CorruptReport& report) override { inner_->ReportCorrupt(report); }
 
  private:
   std::vector<Fault> ChooseFor(FaultyCall call, const std::vector<BlockRef>& refs);

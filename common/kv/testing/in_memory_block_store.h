@@ -27,6 +27,7 @@ class InMemoryBlockStore : public BlockStore {
   void Get(const CallContext& context, std::vector<BlockRef> refs,
            std::shared_ptr<BlockSink> sink) override;
   void Put(const CallContext& context, std::vector<PutBlock> blocks, PutCallback done) override;
+  void ReportCorrupt(const CorruptReport& report) override { Erase(report.key); }
 
   // Flips a bit of a held payload, or forgets the block. False when it is not held.
   bool Corrupt(const BlockKey& key);

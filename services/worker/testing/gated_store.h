@@ -68,6 +68,7 @@ class GatedStore final : public BlockStore {
         context, [=, this] { inner_->Put(Patient(context), std::move(*shared), done); },
         [=](const Status& status) { done(FailedPut(status, shared->size())); });
   }
+  void ReportCorrupt(const CorruptReport& report) override { inner_->ReportCorrupt(report); }
 
  private:
   struct Call {
