@@ -51,7 +51,10 @@ struct Weather {
 const std::vector<Weather>& Weathers() {
   static const std::vector<Weather> weathers = {
       {{}},
-      {{{Fault::kCorrupt, 0.15}, {Fault::kTruncate, 0.1}, {Fault::kForeign, 0.15}}},
+      {{{Fault::kCorrupt, 0.15},
+        {Fault::kTruncate, 0.1},
+        {Fault::kForeign, 0.1},
+        {Fault::kOtherTenant, 0.1}}},
       {{{Fault::kFail, 0.3}}},
       {{{Fault::kMissing, 0.2}, {Fault::kPromise, 0.3}}},
       {{{Fault::kNoRoom, 0.7}}},

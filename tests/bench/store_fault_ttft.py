@@ -28,7 +28,7 @@ ROWS = [
     ("killed", REAL, lambda c: c.store.end(signal.SIGKILL)),
     *((fault, FAULTY, lambda c, fault=fault: c.set_fault(fault))
       for fault in ("slow 20", "slow 200", "slow_reads 1000", "refuse", "full", "corrupt", "truncated", "foreign",
-                    "other", "cut", "lying")),
+                    "tenant", "other", "cut", "lying")),
 ]
 BOUND_FACTOR, BOUND_EXTRA_S = 1.5, 0.1
 WARM_UPS = 6

@@ -127,6 +127,10 @@ class WrongAnswersTest(StoreFaultTest):
         answer = self.read_under("foreign", lambda: self.loads("refused"))
         self.assertEqual(from_store(answer), 0)
 
+    def test_r8_a_block_of_another_tenant_is_refused(self):
+        answer = self.read_under("tenant", lambda: self.loads("refused"))
+        self.assertEqual(from_store(answer), 0)
+
     def test_r8_another_blocks_record_is_a_counted_miss(self):
         answer = self.read_under("other", self.corrupt_blocks)
         self.assertEqual(from_store(answer), 0)

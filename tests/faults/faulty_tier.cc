@@ -29,6 +29,7 @@ const std::map<std::string, Faults, std::less<>>& KnownFaults() {
       {"truncated", {Fault::kNone, Fault::kTruncate}},
       {"cut", {Fault::kNone, Fault::kFail, true}},
       {"foreign", {Fault::kNone, Fault::kForeign}},
+      {"tenant", {Fault::kNone, Fault::kOtherTenant}},
       {"other", {Fault::kNone, Fault::kOtherBlock}},
       {"divergent", {Fault::kNone, Fault::kDivergent}},
       {"lying", {Fault::kNone, Fault::kMissing, true}},

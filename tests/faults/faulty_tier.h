@@ -9,6 +9,7 @@
 //   truncated      every payload lacks its last byte
 //   cut            a read breaks off at some block
 //   foreign        every header names another space
+//   tenant         every header names another namespace
 //   other          every header names another key
 //   divergent      other bytes under a valid checksum: no reader can see it
 //   overtaken      whatever is put, another worker was faster, with other bytes

@@ -49,6 +49,9 @@ class FaultySink final : public BlockSink {
       case Fault::kForeign:
         header.space.bytes[0] ^= 1;
         break;
+      case Fault::kOtherTenant:
+        header.name_space.bytes[0] ^= 1;
+        break;
       case Fault::kOtherBlock:
         header.ref.key.bytes[0] ^= 1;
         if (header.ref.depth % kRunBlocks == 0) header.ref.anchor = header.ref.key;

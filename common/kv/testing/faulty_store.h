@@ -1,18 +1,6 @@
 // A BlockStore whose answers go wrong block by block, as a script or chance decides. What can be
 // seen is answered as a store must answer it; what only the reader can see reaches the reader.
 //
-// What a fault does to a call that it does not name below: nothing.
-//
-//   fault       FindMissing       Get                                             Put
-//   kFail       not known about   broken off half-way: FAILED                     FAILED, not kept
-//   kMissing    not held          MISSING, whatever was promised                  kept by nobody:
-//   STORED kPromise    held, even if it is not kNoRoom NO_ROOM kCorrupt                      a bit
-//   of the payload flips: CORRUPT, or lent as it is kTruncate                     the payload is
-//   too short: CORRUPT kForeign                      the header names another space: for the sink
-//   to refuse kDivergent                    other bytes under a valid checksum: nobody can see it
-//                                                                                 DIVERGENT, not
-//                                                                                 kept
-//
 // Concurrency: every method may be called from any thread; the chooser is called under a lock.
 #ifndef PAGODA_COMMON_KV_TESTING_FAULTY_STORE_H_
 #define PAGODA_COMMON_KV_TESTING_FAULTY_STORE_H_
@@ -30,19 +18,31 @@
 
 namespace pagoda::testing {
 
+// What goes wrong with a block, by call; nothing in a call that is not named.
 enum class Fault : uint8_t {
   kNone,
+  // Find: not known about. Get: broken off half-way. Put: not kept.
   kFail,
+  // Find: not held. Get: missing, whatever was promised. Put: said to be stored, and forgotten.
   kMissing,
+  // Find: held, even if it is not.
   kPromise,
+  // Put: no room.
   kNoRoom,
+  // Get: a bit of the payload flips. Corrupt, or lent as it is.
   kCorrupt,
+  // Get: the payload lacks a byte. Corrupt, or lent as it is.
   kTruncate,
+  // Get: the header names another space, or another namespace: for the sink to refuse.
   kForeign,
+  kOtherTenant,
+  // Get: the header names another key. No sink can expect that, so only for servers, whose clients
+  // must see it.
   kOtherBlock,
+  // Get: other bytes under a valid checksum; nobody can see it. Put: divergent, not kept.
   kDivergent,
 };
-inline constexpr size_t kNumFaults = 10;
+inline constexpr size_t kNumFaults = 11;
 
 enum class FaultyCall : uint8_t { kFind, kGet, kPut };
 

@@ -66,13 +66,15 @@ TEST_F(FaultyStoreTest, AReadThatBreaksOffLeavesHalfOfTheBytesBehind) {
   EXPECT_EQ(sink_->bytes(0), half + std::string(kBytes / 2, '\0'));
 }
 
-TEST_F(FaultyStoreTest, AForeignBlockIsTheSinksToRefuse) {
+TEST_F(FaultyStoreTest, R8ABlockOfAnotherSpaceOrTenantIsTheSinksToRefuse) {
   check_ = [this](size_t, const RecordHeader& header) {
     const RecordHeader& right = blocks_[0].header;
     return CheckExpected(header, {right.ref, right.space, right.name_space});
   };
-  EXPECT_EQ(Get(Fault::kForeign).outcome, GetOutcome::kRefused);
-  EXPECT_EQ(sink_->bytes(0), "");
+  for (Fault fault : {Fault::kForeign, Fault::kOtherTenant}) {
+    EXPECT_EQ(Get(fault).outcome, GetOutcome::kRefused);
+    EXPECT_EQ(sink_->bytes(0), "");
+  }
 }
 
 TEST_F(FaultyStoreTest, ADivergentBlockPassesEveryCheck) {
