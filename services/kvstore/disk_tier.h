@@ -40,6 +40,7 @@ class DiskTier final : public LowerTier {
   void Get(const CallContext& context, std::vector<BlockRef> refs,
            std::shared_ptr<BlockSink> sink) override;
   void Put(const CallContext& context, std::vector<PutBlock> blocks, PutCallback done) override;
+  void ReportCorrupt(const CorruptReport& report) override;
   std::optional<IndexedBlock> Lookup(const BlockKey& key) const override;
   StatusOr<StoreStats> Stats() override;
 
