@@ -113,11 +113,15 @@ class WrongAnswersTest(StoreFaultTest):
     def corrupt_blocks(self):
         return self.cluster.worker_metric("worker-1", "kv_corrupt_blocks_total", hop="get")
 
+    def reported_blocks(self):
+        return self.cluster.store_metric("kv_corrupt_blocks_total", hop="reader")
+
     def test_r13_a_flipped_bit_is_a_counted_miss(self):
-        before = self.loads("corrupt")
+        before, reported = self.loads("corrupt"), self.reported_blocks()
         answer = self.read_under("corrupt", self.corrupt_blocks)
         self.assertEqual(from_store(answer), 0)
         self.assertGreater(self.loads("corrupt"), before)
+        eventually(lambda: self.reported_blocks() > reported, "the store never heard of it")
 
     def test_r4_r13_a_payload_that_lacks_a_byte_is_a_counted_miss(self):
         answer = self.read_under("truncated", self.corrupt_blocks)
