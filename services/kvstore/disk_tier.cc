@@ -43,18 +43,20 @@ void DiskTier::Stop() {
 
 void DiskTier::WriteLoop() {
   SetUpThread("disk-write", kLowestPriority);
-  std::optional<TimePoint> flush_at;  // when something is not flushed
+  TimePoint flush_at = TimePoint::max();  // sooner when something is not flushed
   while (true) {
     bool stopping = stopping_;  // before the queue is looked at: closed then, so empty is the end
-    auto task = flush_at ? writes_.PopUntil(*flush_at) : writes_.Pop();
+    auto task = writes_.PopUntil(flush_at);
     if (task) (*task)();
-    if (task && !flush_at) flush_at = SystemClock::Get()->Now() + options_.flush_interval;
+    if (task && flush_at == TimePoint::max()) {
+      flush_at = SystemClock::Get()->Now() + options_.flush_interval;
+    }
     bool end = !task && stopping;
-    if (end || (flush_at && SystemClock::Get()->Now() >= *flush_at)) {
+    if (end || SystemClock::Get()->Now() >= flush_at) {
       if (Status status = db_->Flush(); !status.ok()) {
         Log(LogLevel::kError, "blocks could not be flushed to disk", {{"status", status}});
       }
-      flush_at.reset();
+      flush_at = TimePoint::max();
     }
     if (end) return;
   }
