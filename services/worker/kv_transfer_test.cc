@@ -248,6 +248,7 @@ class AnsweringStore final : public BlockStore {
   void Put(const CallContext&, std::vector<PutBlock> blocks, PutCallback done) override {
     done(std::vector<PutResult>(blocks.size(), {.outcome = answer}));
   }
+  void ReportCorrupt(const CorruptReport&) override {}
 
   PutOutcome answer = PutOutcome::kStored;
 };
