@@ -188,6 +188,7 @@ void Engine::Accept(NewRequest request) {
   std::span<const BlockRef> refs = sequence->matchable();
   int32_t first = blocks_.ProbePrefix(refs).matched;
   if (static_cast<size_t>(first) == refs.size()) return;  // nothing is missing
+  if (!transfer_->StoreAnswers()) return;  // nobody waits for a store that is known to be ill
   refs = refs.subspan(first);
   sequence->lookup.pending = true;
   sequence->lookup.deadline = clock_->Now() + options_.lookup_timeout;

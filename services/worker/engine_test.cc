@@ -6,6 +6,7 @@
 #include <optional>
 #include <random>
 
+#include "common/kv/breaker_store.h"
 #include "common/kv/testing/in_memory_block_store.h"
 #include "services/worker/testing/fake_model.h"
 #include "services/worker/testing/gated_store.h"
@@ -84,10 +85,10 @@ Engine::Options SmallEngine(int32_t num_blocks = 64) {
 // A worker without its service: a model, a pool, an engine and the way to a store.
 struct Worker {
   explicit Worker(const Engine::Options& options, BlockStore* store = nullptr,
-                  Clock* clock = SystemClock::Get())
+                  Clock* clock = SystemClock::Get(), const BreakerStore* breaker = nullptr)
       : model(options.num_blocks, options.scheduler.block_tokens, kVocabulary) {
     if (store != nullptr) {
-      KvTransfer::Options transfer_options{.block_tokens = kBlock};
+      KvTransfer::Options transfer_options{.block_tokens = kBlock, .breaker = breaker};
       transfer = *KvTransfer::Make(transfer_options, store, &model, &metrics, clock);
     }
     engine.emplace(options, &model, &model, transfer.get(), &engine_metrics, clock);
@@ -384,6 +385,43 @@ TEST(EngineTest, AFrozenStoreDelaysAPromptByTheLookupTimeoutOnly) {
   worker.StepUntil([&, c = client] { return c->result().has_value(); });
   EXPECT_EQ(client->tokens(), Alone(request));
   store.FailWaiting(absl::UnavailableError("frozen"));
+}
+
+// The store never answers. Three lookups wait for their deadlines; then nobody does.
+TEST(EngineTest, R26R33WhileTheBreakerIsOpenNoRequestWaitsAndPushesDrop) {
+  ManualClock clock;
+  InMemoryBlockStore held;
+  GatedStore frozen(&held);
+  frozen.Close();
+  BreakerStore breaker(&frozen, {.clock = &clock});
+  Worker worker(SmallEngine(), &breaker, &clock, &breaker);
+  // The gate knows no deadlines: what a real store would answer, the test does.
+  for (int i = 0; i < 3; ++i) {
+    worker.transfer->Lookup(SequenceId{1000}, Request(Tokens(9), 1), {}, 0, TimePoint::max());
+  }
+  frozen.WaitForCalls(3);
+  frozen.FailWaiting(absl::DeadlineExceededError("frozen"));
+  ASSERT_FALSE(breaker.closed());
+  GenerationRequest request = Request(Tokens(100), 5);
+  auto [id, client] = worker.Submit(request);
+  EXPECT_TRUE(worker.engine->RunOnce(TimePoint{})) << "the first step computes";
+  worker.StepUntil([&, c = client] { return c->result().has_value(); });
+  EXPECT_EQ(client->tokens(), Alone(request));
+  EXPECT_EQ(worker.Value("kv_push_blocks_total{result=\"dropped\"}"), 13);
+  EXPECT_EQ(worker.Value("kv_push_pending_blocks"), 0);
+  EXPECT_EQ(frozen.num_waiting(), 0u);
+  EXPECT_EQ(worker.Value("kv_deadline_misses_total{call=\"lookup\"}"), 3);
+  // The pause is over: the next request waits no more than the ones before, and a probe goes out.
+  clock.Advance(std::chrono::seconds(1));
+  frozen.Open();
+  auto [next_id, next] = worker.Submit(Request(Tokens(100, 300), 5));
+  worker.StepUntil([&, c = next] { return c->result().has_value(); });
+  while (!breaker.closed()) std::this_thread::yield();
+  GenerationRequest last = Request(Tokens(100, 600), 5);
+  auto [last_id, last_client] = worker.Submit(last);
+  worker.StepUntil([&, c = last_client] { return c->result().has_value(); });
+  worker.WaitForPushes();
+  EXPECT_GE(worker.Value("kv_push_blocks_total{result=\"stored\"}"), 13);
 }
 
 TEST(EngineTest, ALoadIsWaitedForAsLongAsComputingItsTokensWouldTake) {

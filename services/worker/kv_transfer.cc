@@ -14,6 +14,11 @@ std::string TraceId(const std::string& traceparent) {
   return traceparent.size() >= 35 ? traceparent.substr(3, 32) : std::string();
 }
 
+// A caller who gives a call up when its deadline passes may be faster than the store's own answer.
+bool MissedDeadline(const Status& status, TimePoint deadline, TimePoint now) {
+  return absl::IsDeadlineExceeded(status) || (absl::IsCancelled(status) && now >= deadline);
+}
+
 }  // namespace
 
 KvTransferMetrics::KvTransferMetrics(Metrics* metrics) {
@@ -29,14 +34,22 @@ KvTransferMetrics::KvTransferMetrics(Metrics* metrics) {
   push_ = {push("stored"),  push("have"),    push("divergent"),
            push("no_room"), push("corrupt"), push("failed")};
   push_dropped_ = push("dropped");
+  auto missed = [&](const char* call) {
+    return &metrics->Counter("kv_deadline_misses_total",
+                             "calls to the KV store that were not answered in time",
+                             {{"call", call}});
+  };
+  lookup_missed_ = missed("lookup");
+  load_missed_ = missed("load");
+  push_missed_ = missed("push");
   push_pending_ = &metrics->Gauge("kv_push_pending_blocks", "blocks copied and not yet answered");
 }
 
 // Takes the blocks of one load into the pool.
 class KvTransfer::Sink final : public BlockSink {
  public:
-  Sink(KvTransfer* transfer, LoadId load, std::vector<LoadBlock> blocks)
-      : transfer_(transfer), load_(load), blocks_(std::move(blocks)) {}
+  Sink(KvTransfer* transfer, LoadId load, std::vector<LoadBlock> blocks, TimePoint deadline)
+      : transfer_(transfer), load_(load), blocks_(std::move(blocks)), deadline_(deadline) {}
 
   StatusOr<Destination> Begin(size_t index, const RecordHeader& header) override {
     const LoadBlock& block = blocks_[index];
@@ -56,6 +69,7 @@ class KvTransfer::Sink final : public BlockSink {
 
   void Done(size_t index, GetResult result) override {
     transfer_->metrics_.Load(result.outcome).Increment();
+    late_ |= MissedDeadline(result.status, deadline_, transfer_->clock_->Now());
     transfer_->on_event_(
         BlockLoaded{.load = load_,
                     .entry = static_cast<int32_t>(index),
@@ -63,12 +77,17 @@ class KvTransfer::Sink final : public BlockSink {
                     .source = result.tier == Tier::kDisk ? BlockSource::kDisk : BlockSource::kRam});
   }
 
-  void Finished() override { transfer_->LoadEnded(load_); }
+  void Finished() override {
+    if (late_) transfer_->metrics_.LoadMissedDeadline().Increment();
+    transfer_->LoadEnded(load_);
+  }
 
  private:
   KvTransfer* const transfer_;
   const LoadId load_;
   const std::vector<LoadBlock> blocks_;
+  const TimePoint deadline_;
+  bool late_ = false;
 };
 
 StatusOr<std::unique_ptr<KvTransfer>> KvTransfer::Make(const Options& options, BlockStore* store,
@@ -121,10 +140,20 @@ void KvTransfer::CallEnded() {
   if (--open_calls_ == 0) none_open_.SignalAll();
 }
 
+bool KvTransfer::StoreAnswers() {
+  if (options_.breaker == nullptr || options_.breaker->closed()) return true;
+  (void)TryCall(
+      [this] { store_->FindMissing({}, {}, [this](const FindResult&) { CallEnded(); }); });
+  return false;
+}
+
 void KvTransfer::Lookup(SequenceId sequence, const GenerationRequest& request,
                         std::vector<BlockRef> refs, int32_t first_index, TimePoint deadline) {
   refs.resize(std::min(refs.size(), kMaxBlocksPerCall));
-  auto answer = [this, sequence, first_index](const FindResult& result) {
+  auto answer = [this, sequence, first_index, deadline](const FindResult& result) {
+    if (MissedDeadline(result.status, deadline, clock_->Now())) {
+      metrics_.LookupMissedDeadline().Increment();
+    }
     LookupDone done{.sequence = sequence, .held = std::vector<bool>(first_index, false)};
     for (const Held& held : result.blocks) done.held.push_back(static_cast<bool>(held));
     on_event_(std::move(done));
@@ -147,7 +176,7 @@ void KvTransfer::Load(LoadId load, const GenerationRequest& request, std::vector
   }
   std::vector<BlockRef> refs;
   for (const LoadBlock& block : blocks) refs.push_back(block.ref);
-  auto sink = std::make_shared<Sink>(this, load, std::move(blocks));
+  auto sink = std::make_shared<Sink>(this, load, std::move(blocks), deadline);
   size_t count = refs.size();
   if (!TryCall(
           [this, context, refs = std::move(refs), sink] { store_->Get(context, refs, sink); })) {
@@ -201,6 +230,9 @@ PutBlock KvTransfer::MakePut(const GenerationRequest& request, const PushBlock& 
 
 void KvTransfer::Push(const GenerationRequest& request, const std::vector<PushBlock>& blocks,
                       Acknowledged acknowledged) {
+  if (!StoreAnswers()) {
+    return metrics_.PushDropped().Increment(static_cast<double>(blocks.size()));
+  }
   std::vector<PutBlock> puts;
   for (const PushBlock& block : blocks) {
     std::shared_ptr<std::byte> staged = staging_.TryTake();
@@ -211,17 +243,21 @@ void KvTransfer::Push(const GenerationRequest& request, const std::vector<PushBl
   metrics_.PushDropped().Increment(static_cast<double>(blocks.size() - count));
   if (count == 0) return;
   metrics_.PushPending().Increment(static_cast<double>(count));
-  auto answer = [this, acknowledged](const std::vector<PutResult>& results) {
+  const TimePoint deadline = clock_->Now() + options_.put_timeout;
+  auto answer = [this, acknowledged, deadline](const std::vector<PutResult>& results) {
+    bool late = false;
     for (const PutResult& result : results) {
+      late |= MissedDeadline(result.status, deadline, clock_->Now());
       metrics_.Push(result.outcome).Increment();
       if (result.outcome == PutOutcome::kStored || result.outcome == PutOutcome::kHave) {
         acknowledged->fetch_add(1, std::memory_order_relaxed);
       }
     }
+    if (late) metrics_.PushMissedDeadline().Increment();
     metrics_.PushPending().Decrement(static_cast<double>(results.size()));
     CallEnded();
   };
-  CallContext context = ContextFor(request, clock_->Now() + options_.put_timeout);
+  CallContext context = ContextFor(request, deadline);
   // std::function copies its closure; the blocks are moved out by the one call.
   auto shared = std::make_shared<std::vector<PutBlock>>(std::move(puts));
   if (!TryCall(

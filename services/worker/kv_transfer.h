@@ -10,8 +10,8 @@
 // - Calls go out on a thread of its own, because a store may do bounded work on the caller's.
 // It decides neither what to load nor how long to wait.
 //
-// Concurrency: Lookup, Load, CancelLoad and Push on the engine thread; events come on any thread;
-// Stop once, after the last of those.
+// Concurrency: StoreAnswers, Lookup, Load, CancelLoad and Push on the engine thread; events come on
+// any thread; Stop once, after the last of those.
 #ifndef PAGODA_SERVICES_WORKER_KV_TRANSFER_H_
 #define PAGODA_SERVICES_WORKER_KV_TRANSFER_H_
 
@@ -30,6 +30,7 @@
 #include "common/base/metrics.h"
 #include "common/base/mutex.h"
 #include "common/kv/block_store.h"
+#include "common/kv/breaker_store.h"
 #include "services/worker/block_memory.h"
 #include "services/worker/generation_request.h"
 #include "services/worker/staging_buffer.h"
@@ -47,6 +48,10 @@ class KvTransferMetrics {
   // kv_push_blocks_total{result}: stored, have, divergent, no_room, corrupt, failed; and dropped
   prometheus::Counter& Push(PutOutcome outcome) { return *push_[static_cast<size_t>(outcome)]; }
   prometheus::Counter& PushDropped() { return *push_dropped_; }
+  // kv_deadline_misses_total{call}: lookup, load, push; one a call
+  prometheus::Counter& LookupMissedDeadline() { return *lookup_missed_; }
+  prometheus::Counter& LoadMissedDeadline() { return *load_missed_; }
+  prometheus::Counter& PushMissedDeadline() { return *push_missed_; }
   // Copied, and not answered yet.
   prometheus::Gauge& PushPending() { return *push_pending_; }
 
@@ -54,6 +59,9 @@ class KvTransferMetrics {
   std::array<prometheus::Counter*, 5> load_;
   std::array<prometheus::Counter*, 6> push_;
   prometheus::Counter* push_dropped_;
+  prometheus::Counter* lookup_missed_;
+  prometheus::Counter* load_missed_;
+  prometheus::Counter* push_missed_;
   prometheus::Gauge* push_pending_;
 };
 
@@ -75,6 +83,8 @@ class KvTransfer {
     // Calls that wait for the calling thread. A store that blocks it fills this, and then all
     // misses.
     size_t max_queued_calls = 1024;
+    // What `store` is, when it is a breaker: while it is open nothing is asked or copied for it.
+    const BreakerStore* breaker = nullptr;
   };
   using EventHandler = std::function<void(TransferEvent)>;
 
@@ -96,6 +106,10 @@ class KvTransfer {
 
   bool loads() const { return options_.load; }
   bool pushes() const { return options_.push; }
+
+  // Whether a call to the store may get more than a refusal. While it may not, asking sees to it
+  // that the breaker tries again in time.
+  bool StoreAnswers();
 
   // Before the first call. The handler must not block; it gets one event a lookup, and one an
   // entry.

@@ -285,6 +285,27 @@ TEST_F(KvTransferTest, ACancelledLoadAnswersWhenTheStoreHasLetGo) {
   transfer_->CancelLoad(LoadId{1});  // ended: nothing happens
 }
 
+TEST_F(KvTransferTest, R26CallsThatMissTheirDeadlinesAreCountedByKind) {
+  auto missed = [&](const char* call) {
+    return Value("kv_deadline_misses_total{call=\"" + std::string(call) + "\"}");
+  };
+  store_.Close();
+  Load(LoadId{1}, 8, 2);
+  auto pushed = std::make_shared<std::atomic<uint32_t>>(0);
+  transfer_->Push(sequence_->request(), Blocks(0, 2), pushed);
+  store_.WaitForCalls(2);
+  store_.FailWaiting(absl::DeadlineExceededError("frozen"));
+  EXPECT_THAT(Loaded(2), ElementsAre(false, false));
+  WaitForPushes();
+  transfer_->Lookup(SequenceId{5}, sequence_->request(), {sequence_->refs()[0]}, 0, TimePoint{});
+  store_.WaitForCalls(1);
+  store_.FailWaiting(absl::CancelledError("given up when it was late"));
+  events_.Pop();
+  // The counter follows a load's last event.
+  while (missed("load") == 0) std::this_thread::yield();
+  EXPECT_EQ(missed("lookup") + missed("load") + missed("push"), 3);
+}
+
 TEST_F(KvTransferTest, WhenTooManyCallsWaitEachStillGetsItsAnswer) {
   // The store blocks its caller, which it must not do: the first call occupies the thread.
   class Blocking final : public BlockStore {

@@ -14,6 +14,7 @@
 #include "common/base/version.h"
 #include "common/http/http_server.h"
 #include "common/http/service_endpoints.h"
+#include "common/kv/breaker_store.h"
 #include "common/model/gguf.h"
 #include "common/rpc/remote_block_store.h"
 #include "common/rpc/server.h"
@@ -63,6 +64,7 @@ class Server final : public WorkerServer {
   // In the order in which each uses the ones before it; destroyed the other way round.
   std::unique_ptr<CpuBackend> backend_;
   std::unique_ptr<rpc::RemoteBlockStore> store_;
+  std::unique_ptr<BreakerStore> breaker_;
   std::unique_ptr<KvTransfer> transfer_;
   std::unique_ptr<EngineMetrics> engine_metrics_;
   std::unique_ptr<Engine> engine_;
@@ -112,14 +114,17 @@ Status Server::StartEngine() {
   if (!options_.kvstore.empty()) {
     store_ = std::make_unique<rpc::RemoteBlockStore>(
         rpc::RemoteBlockStore::Options{.address = options_.kvstore, .metrics = &metrics_});
+    breaker_ =
+        std::make_unique<BreakerStore>(store_.get(), BreakerStore::Options{.metrics = &metrics_});
     KvTransfer::Options transfer{.load = options_.kv_load == "load",
                                  .push = options_.kv_offload == "write_through",
                                  .space = served_.space,
                                  .weight_epoch = options_.weight_epoch,
                                  .producer_instance = instance_id_,
                                  .producer_build = kVersion,
-                                 .block_tokens = static_cast<uint32_t>(backend_->block_tokens())};
-    PAGODA_ASSIGN_OR_RETURN(transfer_, KvTransfer::Make(transfer, store_.get(), &backend_->pool(),
+                                 .block_tokens = static_cast<uint32_t>(backend_->block_tokens()),
+                                 .breaker = breaker_.get()};
+    PAGODA_ASSIGN_OR_RETURN(transfer_, KvTransfer::Make(transfer, breaker_.get(), &backend_->pool(),
                                                         &metrics_, SystemClock::Get()));
   }
   Engine::Options engine;
