@@ -59,6 +59,15 @@ MOVED_BY_UNIT_TEST = {
         ENGINE, "EngineTest.NonFiniteLogitsEndThatRequestOnly", 'finished_reason=\\"error\\"}"), 1'),
     "prompt_tokens_by_source_total{source=disk}": (
         ENGINE, "EngineTest.R66EachSourceOfPromptTokensIsCounted", 'source=\\"disk\\"}"), 4'),
+    "kv_breaker_state": (
+        "common/kv/breaker_store_test.cc", "BreakerStoreTest.R33ThreeFailuresInARowOpenItAndThenNobodyWaits",
+        "kv_breaker_state 2"),
+    "kv_breaker_retry_in_seconds": (
+        "common/kv/breaker_store_test.cc", "BreakerStoreTest.R33ThreeFailuresInARowOpenItAndThenNobodyWaits",
+        "kv_breaker_retry_in_seconds 0.5"),
+    "kv_breaker_opened_total": (
+        "common/kv/breaker_store_test.cc", "BreakerStoreTest.R33ThreeFailuresInARowOpenItAndThenNobodyWaits",
+        "kv_breaker_opened_total 1"),
     "kv_corrupt_blocks_total{hop=get}": (
         "services/kvstore/kvstore_server_test.cc",
         "RemoteBlockStore.BytesThatChangedOnTheWayAreCorruptCountedAndTheRestIsUsed", 'hop=\\"get\\"} 4'),
