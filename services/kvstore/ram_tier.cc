@@ -84,6 +84,7 @@ RamTier::RamTier(Options options, std::shared_ptr<Slab> slab)
     : slab_(std::move(slab)),
       max_blocks_(std::max<uint64_t>(slab_->bytes() / kMinBytesPerBlock, 1)),
       clock_(options.clock),
+      on_evicted_(std::move(options.on_evicted)),
       gauges_(options.metrics == nullptr ? nullptr : std::make_unique<Gauges>(*options.metrics)),
       policy_(std::move(options.policy)) {}
 
@@ -222,30 +223,48 @@ ReserveResult RamTier::ReserveIn(CallNumber call, const RecordHeader& header,
   if (!status.ok()) return {nullptr, {PutOutcome::kCorrupt, 0, status}};
   uint64_t bytes = kPayloadAt + header.payload_bytes;
   std::shared_ptr<Slot> slot;
-  {
-    MutexLock lock(mutex_);
-    if (PutOutcome held = Compare(header); held != PutOutcome::kStored) {
-      return {nullptr, RefusalOf(held, header.ref.key)};
+  for (int evictions = 0; slot == nullptr; ++evictions) {
+    std::optional<Evicted> evicted;
+    {
+      MutexLock lock(mutex_);
+      if (PutOutcome held = Compare(header); held != PutOutcome::kStored) {
+        return {nullptr, RefusalOf(held, header.ref.key)};
+      }
+      if (bytes <= slab_->bytes()) {
+        slot = slab_->Allocate(bytes);
+        if (slot == nullptr && evictions < kMaxEvictionsPerPut) evicted = EvictOne();
+      }
+      ShowGauges();
+      if (slot == nullptr && !evicted) {
+        return {nullptr, RefusalOf(PutOutcome::kNoRoom, header.ref.key)};
+      }
     }
-    if (bytes <= slab_->bytes()) slot = slab_->Allocate(bytes);
-    for (int i = 0; slot == nullptr && bytes <= slab_->bytes() && i < kMaxEvictionsPerPut; ++i) {
-      if (!EvictOne()) break;
-      slot = slab_->Allocate(bytes);
-    }
-    ShowGauges();
-    if (slot == nullptr) return {nullptr, RefusalOf(PutOutcome::kNoRoom, header.ref.key)};
+    if (evicted) HandOver(*std::move(evicted));
   }
   return {std::make_unique<RamReservation>(*this, header, meta, std::move(slot), call), {}};
 }
 
 PutResult RamTier::Commit(const RecordHeader& header, const RecordMeta& meta,
                           std::shared_ptr<Slot> slot, CallNumber call) {
-  MutexLock lock(mutex_);
+  std::optional<Evicted> evicted;
+  PutResult result;
+  {
+    MutexLock lock(mutex_);
+    result = CommitLocked(header, meta, std::move(slot), call, evicted);
+  }
+  if (evicted) HandOver(*std::move(evicted));
+  return result;
+}
+
+PutResult RamTier::CommitLocked(const RecordHeader& header, const RecordMeta& meta,
+                                std::shared_ptr<Slot> slot, CallNumber call,
+                                std::optional<Evicted>& evicted) {
   if (PutOutcome held = Compare(header); held != PutOutcome::kStored) {
     return RefusalOf(held, header.ref.key);
   }
-  if (index_.size() >= max_blocks_ && !EvictOne()) {
-    return RefusalOf(PutOutcome::kNoRoom, header.ref.key);
+  if (index_.size() >= max_blocks_) {
+    evicted = EvictOne();
+    if (!evicted) return RefusalOf(PutOutcome::kNoRoom, header.ref.key);
   }
   EntryId id = static_cast<EntryId>(entries_.size());
   if (free_ids_.empty()) {
@@ -289,16 +308,63 @@ PutResult RamTier::RefusalOf(PutOutcome outcome, const BlockKey& key) {
           absl::AlreadyExistsError("block " + key.ToHex() + " is held with other bytes")};
 }
 
-bool RamTier::EvictOne() {
+std::optional<RamTier::Evicted> RamTier::EvictOne() {
   // A slot that is read on frees nothing now. Readers come only through the index, under this lock,
   // so the count of an unread slot cannot rise behind our back.
   auto unread = [this](EntryId id)
                     ABSL_NO_THREAD_SAFETY_ANALYSIS { return entries_[id].slot.use_count() == 1; };
   std::optional<EntryId> victim = policy_->Victim(unread);
-  if (!victim) return false;
+  if (!victim) return std::nullopt;
+  Evicted evicted{entries_[*victim].slot, MetaOf(entries_[*victim])};
   RemoveEntry(*victim);
   ++evicted_;
-  return true;
+  return evicted;
+}
+
+RecordMeta RamTier::MetaOf(const Entry& entry) {
+  return {entry.owner->first, entry.tenant_generation, entry.weight_epoch,
+          entry.priority,     entry.expires_unix_ms,   entry.last_use_unix_ms};
+}
+
+void RamTier::HandOver(Evicted evicted) const {
+  if (on_evicted_ == nullptr) return;
+  StatusOr<RecordHeader> header = DecodeHeader(HeaderBytes(*evicted.slot));
+  if (!header.ok()) return;  // its next reader would have found it corrupt
+  const std::byte* payload = evicted.slot->data() + kPayloadAt;
+  size_t bytes = header->payload_bytes;
+  on_evicted_(
+      {*std::move(header), std::move(evicted.meta), {payload, bytes, std::move(evicted.slot)}});
+}
+
+std::vector<BlockKey> RamTier::KeysByUse() const {
+  std::vector<std::pair<int64_t, BlockKey>> held;
+  {
+    MutexLock lock(mutex_);
+    held.reserve(index_.size());
+    for (const auto& [key, id] : index_) held.emplace_back(-entries_[id].last_use_unix_ms, key);
+  }
+  std::sort(held.begin(), held.end());
+  std::vector<BlockKey> keys;
+  keys.reserve(held.size());
+  for (const auto& [use, key] : held) keys.push_back(key);
+  return keys;
+}
+
+std::optional<PutBlock> RamTier::Peek(const BlockKey& key) const {
+  std::shared_ptr<Slot> slot;
+  RecordMeta meta;
+  {
+    MutexLock lock(mutex_);
+    auto it = index_.find(key);
+    if (it == index_.end()) return std::nullopt;
+    slot = entries_[it->second].slot;
+    meta = MetaOf(entries_[it->second]);
+  }
+  StatusOr<RecordHeader> header = DecodeHeader(HeaderBytes(*slot));
+  if (!header.ok() || header->ref.key != key) return std::nullopt;
+  const std::byte* payload = slot->data() + kPayloadAt;
+  size_t bytes = header->payload_bytes;
+  return PutBlock{*std::move(header), std::move(meta), {payload, bytes, std::move(slot)}};
 }
 
 void RamTier::RemoveEntry(EntryId id) {

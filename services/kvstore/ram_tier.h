@@ -3,8 +3,8 @@
 // hold their slot, so an eviction can drop a block from the index but never its bytes under a
 // reader.
 //
-// It does not count tenants' quotas, expire blocks or spill them; the owner and meta are kept for
-// those who will.
+// It does not count tenants' quotas or expire blocks; the owner and meta are kept for those who
+// will. What is evicted is handed to `on_evicted`.
 //
 // Concurrency: every method may be called from any thread. Answers come on the calling thread,
 // before the call returns. No lock is held while a sink or callback runs or bytes are copied.
@@ -12,8 +12,10 @@
 #define PAGODA_SERVICES_KVSTORE_RAM_TIER_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,9 @@ class RamTier final : public ReservingStore, public BlockStoreAdmin {
     std::unique_ptr<EvictionPolicy> policy;  // null: LruPolicy
     Clock* clock = SystemClock::Get();
     Metrics* metrics = nullptr;  // null: not measured; outlives the tier
+    // Gets each evicted block, on the thread of the put that needs its room and without a lock. The
+    // room comes when it lets go of the payload: who keeps it longer copies. Null: it is gone.
+    std::function<void(PutBlock)> on_evicted;
   };
 
   // An upper bound of what a block costs beside its slot: index, policy and slot bookkeeping.
@@ -57,6 +62,10 @@ class RamTier final : public ReservingStore, public BlockStoreAdmin {
   void ReportCorrupt(const CorruptReport& report) override;
   ReserveResult Reserve(const RecordHeader& header, const RecordMeta& meta) override;
   StatusOr<StoreStats> Stats() override;
+
+  // What is held now, the most recently used first; and one of these, which Peek does not renew.
+  std::vector<BlockKey> KeysByUse() const;
+  std::optional<PutBlock> Peek(const BlockKey& key) const;
 
   // Sum over entries = sum over owners; with what is reserved or only read on = used bytes of the
   // slab; index, policy and slab agree. Error: INTERNAL.
@@ -83,6 +92,11 @@ class RamTier final : public ReservingStore, public BlockStoreAdmin {
     std::map<std::string, Owner>::iterator owner;
   };
 
+  struct Evicted {
+    std::shared_ptr<Slot> slot;
+    RecordMeta meta;
+  };
+
   RamTier(Options options, std::shared_ptr<Slab> slab);
 
   CallNumber NextCall();
@@ -91,6 +105,9 @@ class RamTier final : public ReservingStore, public BlockStoreAdmin {
   ReserveResult ReserveIn(CallNumber call, const RecordHeader& header, const RecordMeta& meta);
   PutResult Commit(const RecordHeader& header, const RecordMeta& meta, std::shared_ptr<Slot> slot,
                    CallNumber call);
+  PutResult CommitLocked(const RecordHeader& header, const RecordMeta& meta,
+                         std::shared_ptr<Slot> slot, CallNumber call,
+                         std::optional<Evicted>& evicted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The block turned out to be unusable: it is forgotten, if it is still the one in `slot`.
   Status Quarantine(const BlockKey& key, const Slot* slot, const Status& why);
 
@@ -99,13 +116,16 @@ class RamTier final : public ReservingStore, public BlockStoreAdmin {
   PutOutcome Compare(const RecordHeader& header) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   PutResult RefusalOf(PutOutcome outcome, const BlockKey& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool EvictOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<Evicted> EvictOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static RecordMeta MetaOf(const Entry& entry);
+  void HandOver(Evicted evicted) const;
   void RemoveEntry(EntryId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ShowGauges() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<Slab> slab_;
   const uint64_t max_blocks_;
   Clock* const clock_;
+  const std::function<void(PutBlock)> on_evicted_;
   const std::unique_ptr<Gauges> gauges_;  // null: not measured
   mutable Mutex mutex_;                   // taken before the slab's own
   const std::unique_ptr<EvictionPolicy> policy_ ABSL_PT_GUARDED_BY(mutex_);

@@ -1,0 +1,231 @@
+#include "services/kvstore/tiered_store.h"
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "common/base/crc32c.h"
+
+namespace pagoda::kvstore {
+
+// Hands on what RAM has and collects the rest.
+class TieredStore::RamPass final : public BlockSink {
+ public:
+  RamPass(TieredStore& store, const CallContext& context, std::vector<BlockRef> refs,
+          std::shared_ptr<BlockSink> sink)
+      : store_(store), context_(context), refs_(std::move(refs)), sink_(std::move(sink)) {}
+
+  StatusOr<Destination> Begin(size_t index, const RecordHeader& header) override {
+    return sink_->Begin(index, header);
+  }
+  void Done(size_t index, GetResult result) override {
+    if (result.outcome == GetOutcome::kMissing) {
+      missing_.push_back(index);
+    } else {
+      sink_->Done(index, std::move(result));
+    }
+  }
+  void Finished() override { store_.GetBelow(context_, refs_, std::move(missing_), sink_); }
+
+ private:
+  TieredStore& store_;
+  const CallContext context_;
+  const std::vector<BlockRef> refs_;
+  const std::shared_ptr<BlockSink> sink_;
+  std::vector<size_t> missing_;
+};
+
+// Hands on what the tier below has, and promotes it.
+class TieredStore::LowerPass final : public BlockSink {
+ public:
+  LowerPass(TieredStore& store, std::vector<size_t> indices, std::shared_ptr<BlockSink> sink)
+      : store_(store), indices_(std::move(indices)), sink_(std::move(sink)) {}
+
+  StatusOr<Destination> Begin(size_t index, const RecordHeader& header) override {
+    header_ = header;
+    StatusOr<Destination> destination = sink_->Begin(indices_[index], header);
+    memory_ = destination.ok() ? destination->memory : nullptr;
+    return destination;
+  }
+  void Done(size_t index, GetResult result) override {
+    if (result.outcome == GetOutcome::kFound) {
+      store_.Promote(header_, memory_ != nullptr ? memory_ : result.lent.data);
+    } else if (result.outcome == GetOutcome::kFailed && !absl::IsCancelled(result.status) &&
+               !absl::IsDeadlineExceeded(result.status)) {
+      result = {GetOutcome::kMissing, Tier::kNone, absl::OkStatus(), {}};
+    }
+    sink_->Done(indices_[index], std::move(result));
+  }
+  void Finished() override { sink_->Finished(); }
+
+ private:
+  TieredStore& store_;
+  const std::vector<size_t> indices_;
+  const std::shared_ptr<BlockSink> sink_;
+  RecordHeader header_;
+  std::byte* memory_ = nullptr;
+};
+
+// Looks below once more before the block becomes visible.
+class TieredReservation final : public Reservation {
+ public:
+  TieredReservation(TieredStore& store, std::unique_ptr<Reservation> room)
+      : store_(store), room_(std::move(room)) {}
+
+  std::byte* payload() override { return room_->payload(); }
+  const RecordHeader& header() const override { return room_->header(); }
+  PutResult Commit(uint32_t crc) override {
+    if (crc == header().payload_crc) {
+      PutResult held = store_.Compare(header());
+      if (held.outcome != PutOutcome::kStored) return held;
+    }
+    return room_->Commit(crc);
+  }
+
+ private:
+  TieredStore& store_;
+  const std::unique_ptr<Reservation> room_;
+};
+
+StatusOr<std::unique_ptr<TieredStore>> TieredStore::Create(RamTier::Options ram,
+                                                           std::unique_ptr<LowerTier> below,
+                                                           uint64_t spill_bytes) {
+  Clock& clock = *ram.clock;
+  Metrics* metrics = ram.metrics;
+  auto spill = std::make_unique<Spill>(*below, metrics, spill_bytes);
+  ram.on_evicted = [spill = spill.get()](PutBlock block) { spill->Add(block); };
+  PAGODA_ASSIGN_OR_RETURN(std::unique_ptr<RamTier> tier, RamTier::Create(std::move(ram)));
+  return std::unique_ptr<TieredStore>(
+      new TieredStore(std::move(spill), std::move(tier), std::move(below), clock, metrics));
+}
+
+TieredStore::TieredStore(std::unique_ptr<Spill> spill, std::unique_ptr<RamTier> ram,
+                         std::unique_ptr<LowerTier> below, Clock& clock, Metrics* metrics)
+    : spill_(std::move(spill)), ram_(std::move(ram)), clock_(clock), below_(std::move(below)) {
+  if (metrics == nullptr) return;
+  divergent_counter_ = &metrics->Counter(
+      "kv_divergent_puts_total", "Puts of other bytes under a held key: an exactness alarm");
+}
+
+void TieredStore::FindMissing(const CallContext& context, std::vector<BlockRef> refs,
+                              FindCallback done) {
+  auto shared = std::make_shared<const std::vector<BlockRef>>(refs);
+  ram_->FindMissing(context, std::move(refs), [this, context, shared, done](FindResult in_ram) {
+    if (!in_ram.status.ok()) return done(std::move(in_ram));
+    below_->FindMissing(context, *shared, [in_ram, done](FindResult below) mutable {
+      // What the tier below cannot say counts as not held there.
+      for (size_t i = 0; i < in_ram.blocks.size(); ++i) {
+        in_ram.blocks[i].on_disk = below.blocks[i].on_disk;
+      }
+      done(std::move(in_ram));
+    });
+  });
+}
+
+void TieredStore::Get(const CallContext& context, std::vector<BlockRef> refs,
+                      std::shared_ptr<BlockSink> sink) {
+  auto pass = std::make_shared<RamPass>(*this, context, refs, std::move(sink));
+  ram_->Get(context, std::move(refs), std::move(pass));
+}
+
+void TieredStore::GetBelow(const CallContext& context, const std::vector<BlockRef>& refs,
+                           std::vector<size_t> missing, std::shared_ptr<BlockSink> sink) {
+  std::vector<size_t> indices;
+  std::vector<BlockRef> below;
+  for (size_t index : missing) {
+    if (below_->Lookup(refs[index].key)) {
+      indices.push_back(index);
+      below.push_back(refs[index]);
+    } else {
+      sink->Done(index, {GetOutcome::kMissing, Tier::kNone, absl::OkStatus(), {}});
+    }
+  }
+  if (below.empty()) return sink->Finished();
+  auto pass = std::make_shared<LowerPass>(*this, std::move(indices), std::move(sink));
+  below_->Get(context, std::move(below), std::move(pass));
+}
+
+void TieredStore::Promote(const RecordHeader& header, const std::byte* payload) {
+  std::optional<IndexedBlock> indexed = below_->Lookup(header.ref.key);
+  if (!indexed) return;  // it is about to go; its meta went
+  ReserveResult reserved = ram_->Reserve(header, indexed->meta);
+  if (reserved.room == nullptr) return;
+  // A failed commit leaves things as they were.
+  reserved.room->Commit(CopyWithCrc32c(reserved.room->payload(), payload, header.payload_bytes));
+}
+
+void TieredStore::Put(const CallContext& context, std::vector<PutBlock> blocks, PutCallback done) {
+  struct Answers {
+    std::vector<PutResult> results;
+    std::vector<size_t> for_ram;
+  };
+  auto answers = std::make_shared<Answers>();
+  Status status = CheckCall(context, blocks.size(), clock_.Now());
+  if (!status.ok()) return done(FailedPut(status, blocks.size()));
+  std::vector<PutBlock> for_ram;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    PutResult held = Compare(blocks[i].header);
+    if (held.outcome == PutOutcome::kStored) {
+      answers->for_ram.push_back(i);
+      for_ram.push_back(std::move(blocks[i]));
+    }
+    answers->results.push_back(std::move(held));
+  }
+  ram_->Put(context, std::move(for_ram), [answers, done](std::vector<PutResult> results) {
+    for (size_t i = 0; i < results.size(); ++i) {
+      answers->results[answers->for_ram[i]] = std::move(results[i]);
+    }
+    done(std::move(answers->results));
+  });
+}
+
+ReserveResult TieredStore::Reserve(const RecordHeader& header, const RecordMeta& meta) {
+  PutResult held = Compare(header);
+  if (held.outcome != PutOutcome::kStored) return {nullptr, std::move(held)};
+  ReserveResult reserved = ram_->Reserve(header, meta);
+  if (reserved.room != nullptr) {
+    reserved.room = std::make_unique<TieredReservation>(*this, std::move(reserved.room));
+  }
+  return reserved;
+}
+
+PutResult TieredStore::Compare(const RecordHeader& header) {
+  std::optional<IndexedBlock> held = below_->Lookup(header.ref.key);
+  if (!held) held = spill_->Lookup(header.ref.key);
+  if (!held) return {PutOutcome::kStored, 0, absl::OkStatus()};
+  if (held->SameBytes(header)) return {PutOutcome::kHave, 0, absl::OkStatus()};
+  ++divergent_;
+  if (divergent_counter_ != nullptr) divergent_counter_->Increment();
+  return {
+      PutOutcome::kDivergent, 0,
+      absl::AlreadyExistsError("block " + header.ref.key.ToHex() + " is held with other bytes")};
+}
+
+StatusOr<StoreStats> TieredStore::Stats() {
+  PAGODA_ASSIGN_OR_RETURN(StoreStats stats, ram_->Stats());
+  PAGODA_ASSIGN_OR_RETURN(StoreStats below, below_->Stats());
+  stats.tiers.insert(stats.tiers.end(), below.tiers.begin(), below.tiers.end());
+  std::map<std::string, OwnerStats> owners;
+  for (const std::vector<OwnerStats>& list : {stats.owners, below.owners}) {
+    for (const OwnerStats& owner : list) {
+      OwnerStats& sum = owners.try_emplace(owner.tenant, OwnerStats{owner.tenant}).first->second;
+      sum.blocks += owner.blocks;
+      sum.bytes += owner.bytes;
+    }
+  }
+  stats.owners.clear();
+  for (auto& [tenant, owner] : owners) stats.owners.push_back(std::move(owner));
+  stats.divergent_puts += below.divergent_puts + divergent_;
+  stats.corrupt_blocks += below.corrupt_blocks;
+  return stats;
+}
+
+void TieredStore::SpillAll(TimePoint deadline) {
+  for (const BlockKey& key : ram_->KeysByUse()) {
+    std::optional<PutBlock> block = ram_->Peek(key);
+    if (block && !spill_->AddUntil(*block, deadline)) return;
+  }
+  spill_->WaitIdle(deadline);
+}
+
+}  // namespace pagoda::kvstore
