@@ -252,25 +252,30 @@ GetResult BlockDb::Read(size_t index, const BlockKey& key, BlockSink& sink) {
 }
 
 GetResult BlockDb::Quarantine(Sequence sequence, const BlockKey& key, const Status& why) {
-  bool held = false;
+  if (!Forget(sequence, key, why)) {
+    return {GetOutcome::kMissing, Tier::kNone, absl::OkStatus(), {}};
+  }
+  if (metrics_ != nullptr) metrics_->corrupt.Increment();
+  return {GetOutcome::kCorrupt, Tier::kDisk, why, {}};
+}
+
+bool BlockDb::Forget(Sequence sequence, const BlockKey& key, const Status& why) {
   {
     MutexLock lock(mutex_);
-    held = Drop(sequence);
-    if (held) ++corrupt_;
+    if (!Drop(sequence)) return false;
+    ++corrupt_;
     ShowGauges();
   }
-  if (!held) return {GetOutcome::kMissing, Tier::kNone, absl::OkStatus(), {}};
-  Log(LogLevel::kError, "a block on disk failed its checks and was dropped",
+  Log(LogLevel::kError, "a block on disk is wrong and was dropped",
       {{"key", key.ToHex()}, {"why", why}});
-  if (metrics_ != nullptr) metrics_->corrupt.Increment();
   // With the log: a kill must not bring it back.
   rocksdb::WriteBatch batch;
   batch.Delete(KeyOf(kIndexKeys, sequence));
   batch.Delete(KeyOf(kPayloadKeys, sequence));
   if (Status status = FromRocks(db_->Write({}, &batch)); !status.ok()) {
-    Log(LogLevel::kError, "a corrupt block was not deleted from disk", {{"status", status}});
+    Log(LogLevel::kError, "a wrong block was not deleted from disk", {{"status", status}});
   }
-  return {GetOutcome::kCorrupt, Tier::kDisk, why, {}};
+  return true;
 }
 
 GetResult BlockDb::Unreadable(Sequence sequence, const Status& why) {
@@ -285,15 +290,17 @@ GetResult BlockDb::Unreadable(Sequence sequence, const Status& why) {
   return {GetOutcome::kFailed, Tier::kDisk, absl::UnavailableError(why.message()), {}};
 }
 
-bool BlockDb::Remove(const BlockKey& key, const Status& why) {
+void BlockDb::ReportCorrupt(const CorruptReport& report) {
   Sequence sequence = 0;
   {
     MutexLock lock(mutex_);
-    auto it = index_.find(key);
-    if (it == index_.end()) return false;
+    auto it = index_.find(report.key);
+    if (it == index_.end()) return;
     sequence = it->second;
   }
-  return Quarantine(sequence, key, why).outcome == GetOutcome::kCorrupt;
+  if (Forget(sequence, report.key, absl::DataLossError(report.reason)) && metrics_ != nullptr) {
+    metrics_->reported.Increment();
+  }
 }
 
 PutResult BlockDb::Write(const PutBlock& block) {

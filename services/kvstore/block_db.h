@@ -61,8 +61,8 @@ class BlockDb {
   // As BlockSink wants it, but for Done. A block that fails its checks is forgotten for good.
   GetResult Read(size_t index, const BlockKey& key, BlockSink& sink);
   PutResult Write(const PutBlock& block);
-  // Forgets a block for good. False when it is not held.
-  bool Remove(const BlockKey& key, const Status& why);
+  // A reader found the block wrong: it is forgotten for good.
+  void ReportCorrupt(const CorruptReport& report);
   // What was written survives a kill from now on.
   Status Flush();
 
@@ -92,6 +92,8 @@ class BlockDb {
   void Add(Sequence sequence, Entry entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Drop(Sequence sequence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ShowGauges() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // False when it had gone.
+  bool Forget(Sequence sequence, const BlockKey& key, const Status& why);
   GetResult Quarantine(Sequence sequence, const BlockKey& key, const Status& why);
   GetResult Unreadable(Sequence sequence, const Status& why);
   // OK when a write may be tried now.

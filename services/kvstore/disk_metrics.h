@@ -22,7 +22,10 @@ struct DiskMetrics {
                                   "Puts of other bytes under a held key: an exactness alarm")),
         corrupt(metrics.Counter("kv_corrupt_blocks_total",
                                 "Blocks whose bytes failed a check, by where it was seen",
-                                {{"hop", "disk"}})) {}
+                                {{"hop", "disk"}})),
+        reported(metrics.Counter("kv_corrupt_blocks_total",
+                                 "Blocks whose bytes failed a check, by where it was seen",
+                                 {{"hop", "reader"}})) {}
 
   prometheus::Gauge& bytes;
   prometheus::Gauge& blocks;
@@ -32,6 +35,7 @@ struct DiskMetrics {
   prometheus::Counter& unknown_versions;
   prometheus::Counter& divergent;
   prometheus::Counter& corrupt;
+  prometheus::Counter& reported;
 
  private:
   static prometheus::Counter& Errors(Metrics& metrics, const char* op) {

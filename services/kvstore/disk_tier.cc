@@ -110,9 +110,7 @@ void DiskTier::Put(const CallContext& context, std::vector<PutBlock> blocks, Put
 
 // A report that finds the queue full is lost; the next reader makes another.
 void DiskTier::ReportCorrupt(const CorruptReport& report) {
-  (void)reads_.TryRun([this, report] {
-    db_->Remove(report.key, absl::DataLossError("a reader says: " + report.reason));
-  });
+  (void)reads_.TryRun([this, report] { db_->ReportCorrupt(report); });
 }
 
 std::optional<IndexedBlock> DiskTier::Lookup(const BlockKey& key) const { return db_->Lookup(key); }

@@ -189,6 +189,11 @@ ReserveResult TieredStore::Reserve(const RecordHeader& header, const RecordMeta&
   return reserved;
 }
 
+void TieredStore::ReportCorrupt(const CorruptReport& report) {
+  ram_->ReportCorrupt(report);
+  below_->ReportCorrupt(report);
+}
+
 PutResult TieredStore::Compare(const RecordHeader& header) {
   std::optional<IndexedBlock> held = below_->Lookup(header.ref.key);
   if (!held) held = spill_->Lookup(header.ref.key);

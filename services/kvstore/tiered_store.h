@@ -35,6 +35,7 @@ class TieredStore final : public ReservingStore, public BlockStoreAdmin {
   void Get(const CallContext& context, std::vector<BlockRef> refs,
            std::shared_ptr<BlockSink> sink) override;
   void Put(const CallContext& context, std::vector<PutBlock> blocks, PutCallback done) override;
+  void ReportCorrupt(const CorruptReport& report) override;
   ReserveResult Reserve(const RecordHeader& header, const RecordMeta& meta) override;
   StatusOr<StoreStats> Stats() override;
 

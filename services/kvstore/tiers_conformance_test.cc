@@ -3,6 +3,7 @@
 #include "services/kvstore/disk_tier.h"
 #include "services/kvstore/ram_tier.h"
 #include "services/kvstore/testing/temp_folder.h"
+#include "services/kvstore/tiered_store.h"
 
 namespace pagoda::testing {
 namespace {
@@ -36,9 +37,23 @@ StoreUnderTest MakeDiskTier() {
   return Hold(std::make_shared<Holder>());
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, BlockStoreConformance,
-                         ::testing::Values(StoreFactory{"ram", MakeRamTier},
-                                           StoreFactory{"disk", MakeDiskTier}));
+StoreUnderTest MakeTieredStore(uint64_t ram_bytes) {
+  struct Holder {
+    TempFolder folder;
+    std::unique_ptr<kvstore::TieredStore> tier;
+  };
+  auto holder = std::make_shared<Holder>();
+  holder->tier = *kvstore::TieredStore::Create(
+      {.bytes = ram_bytes},
+      *kvstore::DiskTier::Open(
+          {.db = {.folder = holder->folder.path, .bytes = kDiskBytes, .min_free_bytes = 0}}));
+  return Hold(std::move(holder));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Tiers, BlockStoreConformance,
+    ::testing::Values(StoreFactory{"ram", MakeRamTier}, StoreFactory{"disk", MakeDiskTier},
+                      StoreFactory{"tiered", [] { return MakeTieredStore(kRamBytes); }}));
 
 }  // namespace
 }  // namespace pagoda::testing
