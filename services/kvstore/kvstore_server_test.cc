@@ -4,17 +4,21 @@
 #include <grpcpp/server_builder.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <thread>
 
 #include "common/base/bounded_queue.h"
 #include "common/base/metrics.h"
+#include "common/http/http_client.h"
 #include "common/kv/testing/block_store_conformance.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/remote_block_store.h"
 #include "gtest/gtest.h"
 #include "pagoda/v1/kvstore.grpc.pb.h"
+#include "services/kvstore/testing/temp_folder.h"
 
 namespace pagoda::testing {
 namespace {
@@ -153,6 +157,89 @@ TEST(KvStoreServer, AReportWithoutAWholeKeyIsRefusedByName) {
     EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
     EXPECT_NE(status.error_message().find("key: " + std::to_string(bytes)), std::string::npos);
   }
+}
+
+KvStoreServer::Options WithDisk(const std::string& folder) {
+  KvStoreServer::Options options;
+  options.grpc_address = options.http_address = "127.0.0.1:0";
+  options.ram_bytes = 1 << 20;
+  options.data_dir = folder;
+  options.disk_bytes = 64 << 20;
+  return options;
+}
+
+std::string MetricsOf(const KvStoreServer& server) {
+  auto client = *http::HttpClient::Create("http://" + server.http_address());
+  return client.Get("/metrics", SystemClock::Get()->Now() + std::chrono::seconds(60))->body;
+}
+
+TEST(KvStoreServer, R70ARestartWithADataDirFindsItsBlocksAndKeepsItsName) {
+  testing::TempFolder folder;
+  auto blocks = MakeChain(1, 12, 200'000);  // RAM holds 5
+  std::string shard_id;
+  for (bool first : {true, false}) {
+    auto server = *KvStoreServer::Start(WithDisk(folder.path));
+    RemoteBlockStore client({.address = server->grpc_address()});
+    auto channel = rpc::MakeChannel(server->grpc_address(), rpc::ChannelKind::kControl);
+    grpc::ClientContext a, b;
+    v1::DescribeResponse self;
+    ASSERT_TRUE(v1::KvStore::NewStub(channel)->Describe(&a, {}, &self).ok());
+    if (first) {
+      shard_id = self.shard_id();
+      for (const PutBlock& block : blocks) PutAndWait(client, {block});
+    } else {
+      EXPECT_EQ(self.shard_id(), shard_id);
+      for (Held held : FindAndWait(client, RefsOf(blocks)).blocks) {
+        EXPECT_EQ(held, (Held{false, true}));
+      }
+      auto sink = GetAndWait(client, RefsOf(blocks));
+      for (size_t i = 0; i < blocks.size(); ++i) {
+        ASSERT_EQ(sink->result(i).outcome, GetOutcome::kFound);
+        EXPECT_EQ(sink->bytes(i), blocks[i].payload.bytes());
+      }
+      EXPECT_EQ(sink->result(0).tier, Tier::kDisk);
+      v1::StatsResponse stats;
+      ASSERT_TRUE(v1::KvAdmin::NewStub(channel)->Stats(&b, {}, &stats).ok());
+      ASSERT_EQ(stats.tiers_size(), 2);
+      EXPECT_EQ(stats.tiers(1).tier(), v1::DISK);
+      EXPECT_EQ(stats.tiers(1).blocks(), 12u);
+      EXPECT_EQ(stats.tiers(1).bytes_limit(), 64u << 20);
+    }
+    server->Shutdown(std::chrono::seconds(1));
+  }
+}
+
+TEST(KvStoreServer, ASecondStoreOnOneDataDirIsRefusedWithWords) {
+  testing::TempFolder folder;
+  auto server = *KvStoreServer::Start(WithDisk(folder.path));
+  auto second = KvStoreServer::Start(WithDisk(folder.path));
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(second.status().message().find("data_dir"), std::string::npos);
+  EXPECT_NE(second.status().message().find("used by another store"), std::string::npos);
+}
+
+TEST(KvStoreServer, ADiskOverTheMemoryForItsIndexIsRefused) {
+  testing::TempFolder folder;
+  KvStoreServer::Options options = WithDisk(folder.path);
+  options.disk_bytes = uint64_t{1} << 60;
+  EXPECT_EQ(KvStoreServer::Start(options).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(KvStoreServer, ADatabaseThatCannotBeOpenedNeverStopsTheStore) {
+  testing::TempFolder folder;
+  KvStoreServer::Start(WithDisk(folder.path)).IgnoreError();
+  std::ofstream(folder.path + "/v1/CURRENT") << "nonsense\n";
+  std::filesystem::create_directory(folder.path + "/v2");
+  auto server = KvStoreServer::Start(WithDisk(folder.path));
+  ASSERT_TRUE(server.ok()) << server.status();
+  RemoteBlockStore client({.address = (*server)->grpc_address()});
+  auto blocks = MakeChain(1, 12, 200'000);
+  for (const PutBlock& block : blocks) {
+    EXPECT_EQ(PutAndWait(client, {block})[0].outcome, PutOutcome::kStored);
+  }
+  std::string text = MetricsOf(**server);
+  EXPECT_EQ(text.find("pagoda:kvstore_disk_discarded_total 0"), std::string::npos) << text;
+  EXPECT_FALSE(std::filesystem::exists(folder.path + "/v2"));
 }
 
 TEST(KvStoreServer, RefusesAnAddressInUseAndImpossibleMemoryByName) {

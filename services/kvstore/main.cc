@@ -17,7 +17,11 @@ int main(int argc, char** argv) {
   flags.AddChecked("http-address", "health and metrics listener", &options.http_address,
                    pagoda::CheckListenAddress);
   flags.AddBytes("ram-bytes", "size of the RAM tier", &options.ram_bytes);
-  flags.Add("shard-id", "this store's name among several; default: random", &options.shard_id);
+  flags.Add("data-dir", "folder for blocks that RAM has no room for; default: none, RAM only",
+            &options.data_dir);
+  flags.AddBytes("disk-bytes", "limit of the blocks in --data-dir", &options.disk_bytes);
+  flags.Add("shard-id", "this store's name among several; default: random, kept in --data-dir",
+            &options.shard_id);
   flags.AddChecked("log-level", "debug, info, warning or error", &log_level,
                    [](const std::string& name) { return pagoda::ParseLogLevel(name).status(); });
   if (auto status = flags.Parse(argc, argv)) return *status;
