@@ -111,6 +111,8 @@ TEST_F(DiskTierTest, TheOldestGoFirst) {
   for (size_t i = 0; i < 6; ++i) EXPECT_EQ(held[i].on_disk, i >= 2) << i;
   EXPECT_EQ(Stats().evicted_blocks, 2u);
   EXPECT_EQ(Stats().bytes_used, 4 * kBlock);
+  EXPECT_TRUE(Shows("kvstore_blocks{tier=\"disk\"} 4"));
+  EXPECT_TRUE(Shows("kvstore_bytes{tier=\"disk\"} " + std::to_string(4 * kBlock)));
 }
 
 TEST_F(DiskTierTest, R46ItNeverHoldsMoreThanItsLimitWhateverComes) {
@@ -354,6 +356,20 @@ TEST_F(DiskTierTest, ABlockWhoseFileIsGoneIsForgotten) {
   EXPECT_TRUE(sink->EachDoneOnce());
   for (size_t i = 0; i < 2; ++i) EXPECT_NE(sink->result(i).outcome, GetOutcome::kFound);
   EXPECT_EQ(CountHeld(blocks), 0u);
+}
+
+TEST_F(DiskTierTest, ABlockThatCannotBeReadIsForgotten) {
+  Open();
+  auto blocks = MakeChain(1, 1, kPayload);
+  Store(blocks);
+  tier_ = nullptr;
+  Open();
+  for (const auto& entry : fs::directory_iterator(options_.db.folder)) {
+    if (entry.path().extension() == ".blob") fs::remove(entry);
+  }
+  EXPECT_EQ(GetAndWait(*tier_, RefsOf(blocks))->result(0).outcome, GetOutcome::kFailed);
+  EXPECT_EQ(CountHeld(blocks), 0u);
+  EXPECT_TRUE(Shows("kvstore_disk_errors_total{op=\"read\"} 1"));
 }
 
 TEST_F(DiskTierTest, AfterStopEveryCallIsAnsweredAtOnce) {

@@ -13,12 +13,15 @@ import json
 import pathlib
 import re
 import sys
+import tempfile
 import unittest
 
 from cluster import ApiError, Cluster, eventually
 
 KV_TRANSFER = "services/worker/kv_transfer_test.cc"
 ENGINE = "services/worker/engine_test.cc"
+DISK = "services/kvstore/disk_tier_test.cc"
+TIERED = "services/kvstore/tiered_store_test.cc"
 
 # Series that no healthy cluster moves: the unit test that does, and what in its body shows it. One line each.
 MOVED_BY_UNIT_TEST = {
@@ -77,6 +80,23 @@ MOVED_BY_UNIT_TEST = {
     "kv_corrupt_blocks_total{hop=ram}": (
         "services/kvstore/ram_tier_test.cc", "RamTier.BytesThatChangedInTheSlabAreCorruptDroppedAndCounted",
         'hop=\\"ram\\"} 2'),
+    "kv_corrupt_blocks_total{hop=disk}": (
+        DISK, "DiskTierTest.R13AFlippedByteIsFoundQuarantinedAndNeverComesBack", 'hop=\\"disk\\"} 1'),
+    "kvstore_bytes{tier=disk}": (DISK, "DiskTierTest.TheOldestGoFirst", 'kvstore_bytes{tier=\\"disk\\"} "'),
+    "kvstore_blocks{tier=disk}": (DISK, "DiskTierTest.TheOldestGoFirst", 'kvstore_blocks{tier=\\"disk\\"} 4'),
+    "kvstore_disk_errors_total{op=write}": (
+        DISK, "DiskTierTest.ADiskThatIsFullIsLeftAloneShownAndComesBack", 'op=\\"write\\"} 0'),
+    "kvstore_disk_errors_total{op=read}": (
+        DISK, "DiskTierTest.ABlockThatCannotBeReadIsForgotten", 'op=\\"read\\"} 1'),
+    "kvstore_disk_discarded_total": (
+        "services/kvstore/kvstore_server_test.cc", "KvStoreServer.ADatabaseThatCannotBeOpenedNeverStopsTheStore",
+        "kvstore_disk_discarded_total 0"),
+    "kvstore_spills_total{result=stored}": (
+        TIERED, "TieredStoreTest.WhatRamEvictsIsOnDiskAndIsReadFromThere", 'result=\\"stored\\"} 6'),
+    "kvstore_spills_total{result=failed}": (
+        TIERED, "TieredStoreTest.AStoppedDiskIsAMissAndPutsGoOn", 'result=\\"failed\\"} 6'),
+    "kvstore_spills_total{result=dropped}": (
+        TIERED, "TieredStoreTest.ASpillThatIsFullDropsBlocksAndNoPutWaits", 'result=\\"dropped\\"} 6'),
     "kv_divergent_puts_total": (
         "services/kvstore/ram_tier_test.cc", "RamTier.R66ItsMetricsMove", "kv_divergent_puts_total 1"),
     "kvstore_stalled_streams_total{op=put}": (
@@ -142,7 +162,9 @@ def name_of(series):
 class MetricsTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        with Cluster(BIN_DIR, MODEL, workers=2, flags=("--kv-cache-bytes", "2MiB")) as cls.cluster:
+        with tempfile.TemporaryDirectory() as data_dir, Cluster(
+                BIN_DIR, MODEL, workers=2,
+                flags=("--kv-cache-bytes", "2MiB", "--data-dir", data_dir)) as cls.cluster:
             cls.watch = Watch(cls.cluster)
             cls.watch.look()
             cls.share()
