@@ -77,6 +77,9 @@ class StoreFaultTest(unittest.TestCase):
     def pushes(self, result):
         return self.cluster.worker_metric("worker-0", "kv_push_blocks_total", result=result)
 
+    def reader_metric(self, name, **labels):
+        return self.cluster.worker_metric("worker-1", name, **labels)
+
     def until_moved(self, counter, attempt):
         """Attempts until `counter` has moved, and the last answer. A busy machine may give a lookup or a load up
         before it comes to what is tested."""
@@ -158,8 +161,11 @@ class WrongAnswersTest(StoreFaultTest):
 
     def test_r26_nobody_waits_for_a_store_that_is_slow_in_everything(self):
         prompt = self.pushed_prompt()
+        missed = self.reader_metric("kv_deadline_misses_total", call="lookup")
         self.cluster.set_fault("slow 60000")
         self.assertEqual(from_store(self.exact(prompt, "worker-1")), 0)
+        eventually(lambda: self.reader_metric("kv_deadline_misses_total", call="lookup") > missed,
+                   "the late lookup was not counted")
         self.exact(new_prompt(), "worker-0")
 
     def test_r27_a_store_that_refuses_every_call_is_a_miss_and_a_counted_failure(self):
@@ -214,12 +220,16 @@ class DeadStoreTest(StoreFaultTest):
         self.cluster.store.send(signal.SIGSTOP)
         try:
             self.assertEqual(from_store(self.exact(prompt, "worker-1")), 0)
+            self.until_moved(lambda: self.reader_metric("kv_breaker_opened_total"),
+                             lambda: self.exact(new_prompt(), "worker-1"))
+            self.assertNotEqual(self.reader_metric("kv_breaker_state"), 0)
             for _ in range(4):
                 self.exact(new_prompt(), "worker-0")  # decodes on, though no push is answered
             eventually(lambda: self.pushes("failed") + self.pushes("dropped") > lost, "no push was given up")
         finally:
             self.cluster.store.send(signal.SIGCONT)
         self.check_recovery()
+        self.assertEqual(self.reader_metric("kv_breaker_state"), 0)
 
     def test_r28_r70_a_store_that_restarts_in_the_middle_of_traffic_changes_no_token(self):
         shared = new_prompt(128)
