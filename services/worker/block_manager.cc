@@ -80,6 +80,48 @@ BlockId BlockManager::Publish(BlockId id, const BlockKey& key, BlockId parent) {
   return id;
 }
 
+// Whether the indexed `block` is `ancestor` or has it before it.
+bool BlockManager::IsBelow(BlockId block, BlockId ancestor) const {
+  while (block != kNoBlock && block != ancestor) block = at(block).parent;
+  return block == ancestor;
+}
+
+std::vector<BlockManager::Unindexed> BlockManager::Unindex(const BlockKey& key) {
+  std::vector<Unindexed> unindexed;
+  auto it = index_.find(key);
+  if (it == index_.end()) return unindexed;
+  const BlockId root = it->second;
+  const BlockId parent = at(root).parent;
+  std::vector<BlockId> below;  // parents are followed, so it is found before anything is changed
+  for (const auto& [other, id] : index_) {
+    if (IsBelow(id, root)) below.push_back(id);
+  }
+  for (BlockId id : below) {
+    Block& block = at(id);
+    if (IsEvictable(block)) leaves_.erase({block.last_use, id});
+  }
+  for (BlockId id : below) {
+    Block& block = at(id);
+    unindexed.push_back({block.key, block.producer});
+    index_.erase(block.key);
+    block.indexed = false;
+    block.parent = kNoBlock;
+    block.children = 0;
+    if (block.references > 0) continue;
+    --num_cached_;
+    Free(id);
+  }
+  if (parent == kNoBlock) return unindexed;
+  --at(parent).children;
+  if (IsEvictable(at(parent))) leaves_.emplace(at(parent).last_use, parent);
+  return unindexed;
+}
+
+void BlockManager::SetProducer(BlockId block, uint64_t producer) {
+  assert(at(block).references > 0);
+  at(block).producer = producer;
+}
+
 void BlockManager::EvictOldestLeaf() {
   BlockId id = leaves_.begin()->second;
   leaves_.erase(leaves_.begin());

@@ -66,6 +66,21 @@ class BlockManager {
   // Returns the block to use from now on.
   BlockId Publish(BlockId block, const BlockKey& key, BlockId parent);
 
+  // Takes the indexed block of this key and everything below it out of the index: nobody will find
+  // them again; those that are held stay so until their last reference. Nobody may go on publishing
+  // below a block that was taken out. Returns what was taken out, nothing when the key is not
+  // indexed.
+  struct Unindexed {
+    BlockKey key;
+    std::optional<uint64_t> producer;
+  };
+  std::vector<Unindexed> Unindex(const BlockKey& key);
+
+  // Who computed a block that was loaded; none for one that was computed here. Forgotten when the
+  // block is freed. REQUIRES: the block is held.
+  void SetProducer(BlockId block, uint64_t producer);
+  std::optional<uint64_t> producer(BlockId block) const { return at(block).producer; }
+
   // Blocks whose bytes nobody needs any more since the last call, some of which may have been
   // allocated again. Whoever poisons them does it before anything is written.
   std::vector<BlockId> TakeFreed() { return std::exchange(freed_, {}); }
@@ -83,6 +98,7 @@ class BlockManager {
     BlockId parent = kNoBlock;  // when indexed; kNoBlock for a first block
     int32_t children = 0;       // indexed blocks whose parent this is
     uint64_t last_use = 0;      // when it was last given back
+    std::optional<uint64_t> producer;
   };
 
   const Block& at(BlockId block) const { return blocks_[static_cast<int32_t>(block)]; }
@@ -91,6 +107,7 @@ class BlockManager {
     return block.indexed && block.references == 0 && block.children == 0;
   }
   void EvictOldestLeaf();
+  bool IsBelow(BlockId block, BlockId ancestor) const;
   void Free(BlockId block);
 
   std::vector<Block> blocks_;

@@ -125,5 +125,33 @@ TEST_F(BlockManagerTest, ASharedBlockIsFreeOnlyWhenItsLastOwnerIsGone) {
   EXPECT_EQ(blocks_.num_available(), 4);
 }
 
+TEST_F(BlockManagerTest, UnindexingABlockTakesEverythingBelowItOutOfTheIndex) {
+  std::vector<BlockId> chain = PublishChain(a_);
+  blocks_.SetProducer(chain[1], 7);
+  blocks_.Release(chain[2]);  // cached
+  std::vector<BlockManager::Unindexed> gone = blocks_.Unindex(a_[1].key);
+  ASSERT_EQ(gone.size(), 2u);
+  for (const BlockManager::Unindexed& block : gone) {
+    EXPECT_EQ(block.producer.has_value(), block.key == a_[1].key);
+  }
+  EXPECT_EQ(blocks_.ProbePrefix(a_).matched, 1);
+  EXPECT_EQ(blocks_.TakeFreed(), std::vector<BlockId>{chain[2]}) << "the held one stays";
+  EXPECT_EQ(blocks_.references(chain[1]), 1);
+  blocks_.Release(chain[1]);
+  EXPECT_EQ(blocks_.TakeFreed(), std::vector<BlockId>{chain[1]});
+  blocks_.Release(chain[0]);
+  EXPECT_EQ(blocks_.num_available(), 4);
+  EXPECT_TRUE(blocks_.Unindex(a_[1].key).empty());
+}
+
+TEST_F(BlockManagerTest, ABlockThatWasFreedHasNoProducer) {
+  BlockId block = *blocks_.Allocate();
+  blocks_.SetProducer(block, 7);
+  EXPECT_EQ(blocks_.producer(block), 7u);
+  blocks_.Release(block);
+  EXPECT_EQ(*blocks_.Allocate(), block);
+  EXPECT_FALSE(blocks_.producer(block));
+}
+
 }  // namespace
 }  // namespace pagoda::worker

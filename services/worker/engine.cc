@@ -49,6 +49,7 @@ Engine::Engine(const Options& options, ModelRunner* runner, BlockMemory* memory,
       clock_(clock),
       blocks_(options.num_blocks),
       scheduler_(SchedulerOptions(options), &blocks_),
+      recheck_(options.recheck, &blocks_, memory),
       prefill_rate_(options.prefill_tokens_per_second),
       plan_(LimitsOf(options)) {
   if (transfer_ != nullptr) {
@@ -149,10 +150,14 @@ bool Engine::RunOnce(TimePoint idle_until) {
   for (auto& [id, live] : live_) live->sequence->paused = !live->sink->HasRoom();
   const Scheduler::Step& step = scheduler_.Schedule(now);
   metrics_->num_preemptions.Increment(step.num_preempted);
+  const bool rechecks =
+      scheduler_.HasSpareRows(options_.scheduler.block_tokens) && recheck_.TryStart();
   PoisonFreed();  // before anything is written into a block that was freed
   StartLoads(step, now);
-  if (!step.chunks.empty()) {
-    if (Status status = Compute(step); status.ok()) {
+  const bool computes = !step.chunks.empty() || rechecks;
+  if (computes) {
+    Status status = Compute(step);
+    if (status.ok()) {
       CountStep(step);  // before anyone can hear of its tokens
       Publish(step);
     } else {
@@ -162,11 +167,13 @@ bool Engine::RunOnce(TimePoint idle_until) {
                absl::InternalError("the step of this request failed"));
       }
     }
+    EndRecheck(status.ok());
+    QuarantineSuspects();
   }
   CancelAbandonedLoads();
   UpdateStats();
-  busy_ = !step.chunks.empty() || step.num_preempted > 0;
-  return !step.chunks.empty();
+  busy_ = computes || step.num_preempted > 0;
+  return computes;
 }
 
 void Engine::TakeInput(EngineInbox::Input input) {
@@ -205,7 +212,9 @@ void Engine::On(const LookupDone& event) {
 }
 
 void Engine::On(const BlockLoaded& event) {
-  scheduler_.OnBlockLoaded(event.load, event.entry, event.ok, event.source);
+  auto taken =
+      scheduler_.OnBlockLoaded(event.load, event.entry, event.ok, event.source, event.producer);
+  if (taken) recheck_.OnLoaded(*taken->sequence, taken->block_index);
 }
 
 void Engine::EndCancelledAndExpired(const std::set<SequenceId>& cancels, TimePoint now) {
@@ -254,6 +263,7 @@ void Engine::CancelAbandonedLoads() {
 
 Status Engine::Compute(const Scheduler::Step& step) {
   BuildStepPlan(step, plan_);
+  if (recheck_.running()) recheck_.AppendTo(plan_);
   TimePoint start = clock_->Now();
   PAGODA_ASSIGN_OR_RETURN(Ticket ticket, runner_->Launch(plan_));
   PAGODA_RETURN_IF_ERROR(runner_->Collect(ticket, result_));
@@ -282,7 +292,7 @@ void Engine::Publish(const Scheduler::Step& step) {
   }
 }
 
-void Engine::Push(const std::vector<Scheduler::Completed>& completed) {
+void Engine::Push(const std::vector<Scheduler::SequenceBlock>& completed) {
   if (transfer_ == nullptr || !transfer_->pushes()) return;
   std::vector<KvTransfer::PushBlock> blocks;
   for (size_t i = 0; i < completed.size(); ++i) {
@@ -302,8 +312,7 @@ void Engine::Deliver(Sequence& sequence, const SampledToken& sampled, TimePoint 
     case SampleOutcome::kToken:
       break;
     case SampleOutcome::kNonFiniteLogits:
-      return Finish(sequence, FinishReason::kError,
-                    absl::InternalError("the model's logits are not finite"));
+      return EndNonFinite(sequence);
     case SampleOutcome::kNothingAllowed:
       return Finish(sequence, FinishReason::kError,
                     absl::InternalError("the logits mask allows no token"));

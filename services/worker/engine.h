@@ -25,6 +25,7 @@
 #include "common/base/status.h"
 #include "services/worker/block_manager.h"
 #include "services/worker/block_memory.h"
+#include "services/worker/block_recheck.h"
 #include "services/worker/engine_inbox.h"
 #include "services/worker/engine_metrics.h"
 #include "services/worker/generation_request.h"
@@ -62,6 +63,7 @@ class Engine {
     // How long a request waits to hear what the store holds.
     Duration lookup_timeout = std::chrono::milliseconds(50);
     double prefill_tokens_per_second = 1000;  // first value, from the start-up self-test
+    BlockRecheck::Options recheck;            // of loaded blocks
     bool poison_freed_blocks = false;         // fill freed blocks with 0xFF: tests and debug builds
   };
 
@@ -122,8 +124,14 @@ class Engine {
   void CancelAbandonedLoads();
   Status Compute(const Scheduler::Step& step);
   void Publish(const Scheduler::Step& step);
-  void Push(const std::vector<Scheduler::Completed>& completed);
+  void Push(const std::vector<Scheduler::SequenceBlock>& completed);
   void Deliver(Sequence& sequence, const SampledToken& sampled, TimePoint now);
+  // Blocks that were found wrong, or may be: engine_quarantine.cc
+  void EndRecheck(bool computed);
+  void OnMismatch(const BlockRecheck::Result& result);
+  void EndNonFinite(Sequence& sequence);
+  void QuarantineSuspects();
+  void Quarantine(const BlockRef& first, bool wrong);
   void Finish(Sequence& sequence, FinishReason reason, Status status);
   void CountStep(const Scheduler::Step& step);
   void UpdateStats();
@@ -140,6 +148,8 @@ class Engine {
   EngineInbox inbox_;
   BlockManager blocks_;
   Scheduler scheduler_;
+  BlockRecheck recheck_;
+  std::vector<BlockRef> suspects_;  // of this step: the first loaded block of a non-finite sequence
   PrefillRate prefill_rate_;
   StepPlan plan_;
   StepResult result_;

@@ -8,6 +8,13 @@ prometheus::Counter* BySource(Metrics* metrics, const char* source) {
                            "prompt tokens by where their KV came from", {{"source", source}});
 }
 
+prometheus::Counter* ByResult(Metrics* metrics, const char* result) {
+  return &metrics->Counter("kv_recheck_blocks_total",
+                           "loaded blocks chosen to be computed again and compared; a mismatch is "
+                           "an alarm: some producer makes wrong blocks",
+                           {{"result", result}});
+}
+
 prometheus::Counter* ByReason(Metrics* metrics, FinishReason reason) {
   return &metrics->Counter("request_success_total", "ended requests by why they ended",
                            {{"finished_reason", FinishReasonName(reason)}});
@@ -49,6 +56,8 @@ EngineMetrics::EngineMetrics(Metrics* metrics)
           ByReason(metrics, FinishReason::kStop), ByReason(metrics, FinishReason::kLength),
           ByReason(metrics, FinishReason::kCancelled), ByReason(metrics, FinishReason::kDeadline),
           ByReason(metrics, FinishReason::kError)},
+      recheck_blocks{ByResult(metrics, "ok"), ByResult(metrics, "mismatch"),
+                     ByResult(metrics, "dropped")},
       prompt_tokens_(metrics->Counter("prompt_tokens_total", "tokens of completed prompts")),
       prompt_tokens_by_source_{BySource(metrics, "computed"), BySource(metrics, "local"),
                                BySource(metrics, "ram"), BySource(metrics, "disk")} {}

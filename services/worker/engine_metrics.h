@@ -29,6 +29,7 @@ struct EngineMetrics {
   prometheus::Histogram& time_to_first_token_seconds;
   prometheus::Histogram& inter_token_latency_seconds;
   std::array<prometheus::Counter*, 5> request_success;  // by FinishReason
+  std::array<prometheus::Counter*, 3> recheck_blocks;   // by BlockRecheck::Outcome
 
  private:
   prometheus::Counter& prompt_tokens_;

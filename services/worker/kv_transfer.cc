@@ -49,10 +49,19 @@ KvTransferMetrics::KvTransferMetrics(Metrics* metrics) {
 class KvTransfer::Sink final : public BlockSink {
  public:
   Sink(KvTransfer* transfer, LoadId load, std::vector<LoadBlock> blocks, TimePoint deadline)
-      : transfer_(transfer), load_(load), blocks_(std::move(blocks)), deadline_(deadline) {}
+      : transfer_(transfer),
+        load_(load),
+        blocks_(std::move(blocks)),
+        deadline_(deadline),
+        producers_(blocks_.size()) {}
 
   StatusOr<Destination> Begin(size_t index, const RecordHeader& header) override {
     const LoadBlock& block = blocks_[index];
+    producers_[index] = header.producer_instance;
+    if (transfer_->refused_.HasKey(block.ref.key) ||
+        transfer_->refused_.HasProducer(header.producer_instance)) {
+      return absl::FailedPreconditionError("this block, or its producer, was found wrong before");
+    }
     std::span<std::byte> memory = transfer_->memory_->Bytes(block.block);
     Status status = CheckExpected(header, {block.ref, transfer_->options_.space, block.name_space});
     if (status.ok() && header.payload_bytes != memory.size()) {
@@ -74,7 +83,8 @@ class KvTransfer::Sink final : public BlockSink {
         BlockLoaded{.load = load_,
                     .entry = static_cast<int32_t>(index),
                     .ok = result.outcome == GetOutcome::kFound,
-                    .source = result.tier == Tier::kDisk ? BlockSource::kDisk : BlockSource::kRam});
+                    .source = result.tier == Tier::kDisk ? BlockSource::kDisk : BlockSource::kRam,
+                    .producer = producers_[index]});
   }
 
   void Finished() override {
@@ -88,6 +98,7 @@ class KvTransfer::Sink final : public BlockSink {
   const std::vector<LoadBlock> blocks_;
   const TimePoint deadline_;
   bool late_ = false;
+  std::vector<uint64_t> producers_;  // [entry] as the headers name them
 };
 
 StatusOr<std::unique_ptr<KvTransfer>> KvTransfer::Make(const Options& options, BlockStore* store,
@@ -265,6 +276,14 @@ void KvTransfer::Push(const GenerationRequest& request, const std::vector<PushBl
     metrics_.PushDropped().Increment(static_cast<double>(count));
     metrics_.PushPending().Decrement(static_cast<double>(count));
   }
+}
+
+void KvTransfer::RefuseBlock(CorruptReport report) {
+  refused_.AddKey(report.key);
+  TryCall([this, report = std::move(report)] {
+    store_->ReportCorrupt(report);
+    CallEnded();
+  });
 }
 
 void KvTransfer::Stop() {

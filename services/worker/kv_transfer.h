@@ -6,7 +6,8 @@
 //   holds no block of the pool; when staging is full, the push is dropped and counted.
 // - Load writes into blocks that the engine keeps LOADING until their BlockLoaded event: whole or
 //   not at all. The header is checked against what was asked for before a byte is taken (R8); a
-//   foreign block is refused, and reported to the store.
+//   foreign block is refused, and reported to the store. So is, unreported, what was found wrong
+//   before: by its key or its producer.
 // - Calls go out on a thread of its own, because a store may do bounded work on the caller's.
 // It decides neither what to load nor how long to wait.
 //
@@ -33,6 +34,7 @@
 #include "common/kv/breaker_store.h"
 #include "services/worker/block_memory.h"
 #include "services/worker/generation_request.h"
+#include "services/worker/refused_blocks.h"
 #include "services/worker/staging_buffer.h"
 #include "services/worker/transfer_event.h"
 
@@ -130,6 +132,13 @@ class KvTransfer {
   void Push(const GenerationRequest& request, const std::vector<PushBlock>& blocks,
             Acknowledged acknowledged);
 
+  // A block that is wrong, or may be: it is not loaded again, and the store is told (after what was
+  // pushed before).
+  void RefuseBlock(CorruptReport report);
+
+  // Nothing that this instance computed is loaded again.
+  void RefuseProducer(uint64_t instance) { refused_.AddProducer(instance); }
+
   // Calls off what can be, waits until the store has let go of everything, and ends the thread.
   void Stop();
 
@@ -152,6 +161,7 @@ class KvTransfer {
   Clock* const clock_;
   KvTransferMetrics metrics_;
   StagingBuffer staging_;
+  RefusedBlocks refused_;
   EventHandler on_event_;
 
   Mutex mutex_;

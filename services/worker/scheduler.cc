@@ -214,13 +214,46 @@ void Scheduler::Preempt(Sequence& victim) {
   // victims; a load that was ordered but never starts would never be settled.
   assert(std::none_of(step_.loads.begin(), step_.loads.end(),
                       [&](const LoadOrder& order) { return order.sequence == &victim; }));
-  AbandonLoad(victim);
-  ReleaseBlocks(victim);
-  std::erase(running_, &victim);
-  InsertInOrder(waiting_, &victim);
-  victim.state = SequenceState::kWaiting;
-  ++victim.num_preemptions;
+  BackToWaiting(victim);
   ++step_.num_preempted;
+}
+
+void Scheduler::BackToWaiting(Sequence& sequence) {
+  AbandonLoad(sequence);
+  ReleaseBlocks(sequence);
+  std::erase(running_, &sequence);
+  InsertInOrder(waiting_, &sequence);
+  sequence.state = SequenceState::kWaiting;
+  ++sequence.num_preemptions;
+}
+
+void Scheduler::Restart(Sequence& sequence) {
+  BackToWaiting(sequence);
+  std::erase(completed_prompts_, &sequence);
+  sequence.lookup = {};
+}
+
+Scheduler::Quarantined Scheduler::Quarantine(const BlockRef& first) {
+  Quarantined result{.blocks = blocks_->Unindex(first.key), .holders = {}};
+  const auto depth = static_cast<int32_t>(first.depth);
+  for (Sequence* sequence : running_) {
+    auto refs = sequence->refs();
+    if (refs.size() <= first.depth || refs[first.depth].key != first.key) continue;
+    // Whatever lies there is that block or was made from it, or was loaded as such.
+    for (int32_t i = depth; i < sequence->table.size(); ++i) {
+      if (sequence->table.at(i).id == kNoBlock) continue;
+      result.holders.push_back(sequence);
+      break;
+    }
+  }
+  return result;
+}
+
+bool Scheduler::HasSpareRows(int32_t rows) const {
+  return waiting_.empty() && rows <= budget_ &&
+         static_cast<int32_t>(step_.chunks.size()) < options_.max_num_seqs &&
+         std::all_of(running_.begin(), running_.end(),
+                     [](const Sequence* sequence) { return IsDecode(*sequence); });
 }
 
 void Scheduler::AbandonLoad(Sequence& sequence) {
@@ -284,28 +317,32 @@ void Scheduler::PublishReady(Sequence& sequence) {
   }
 }
 
-std::vector<Scheduler::Completed> Scheduler::OnComputed(const Step& step) {
+std::vector<Scheduler::SequenceBlock> Scheduler::OnComputed(const Step& step) {
   completed_.clear();
   for (const Chunk& chunk : step.chunks) Advance(*chunk.sequence, chunk.start + chunk.count);
   return std::exchange(completed_, {});
 }
 
-void Scheduler::OnBlockLoaded(LoadId load, int32_t entry, bool ok, BlockSource source) {
+std::optional<Scheduler::SequenceBlock> Scheduler::OnBlockLoaded(LoadId load, int32_t entry,
+                                                                 bool ok, BlockSource source,
+                                                                 uint64_t producer) {
   LoadTable::Settled settled = loads_.Settle(load, entry);
-  if (settled.sequence == nullptr) return;
+  if (settled.sequence == nullptr) return std::nullopt;
   Sequence& sequence = *settled.sequence;
   if (settled.last) sequence.load.reset();
   const int32_t index = settled.entry.block_index;
   TableBlock block = sequence.table.at(index);
   // A block of the same key from this pool may have replaced it.
-  if (block.id != settled.entry.block || block.state != BlockState::kLoading) return;
+  if (block.id != settled.entry.block || block.state != BlockState::kLoading) return std::nullopt;
   if (!ok) {
     sequence.table.Set(index, {});
     blocks_->Release(block.id);
-    return;
+    return std::nullopt;
   }
+  blocks_->SetProducer(block.id, producer);
   sequence.table.Set(index, {block.id, BlockState::kReady, source});
   Advance(sequence, sequence.table.frontier());
+  return SequenceBlock{&sequence, index};
 }
 
 TimePoint Scheduler::NextDeadline() const {

@@ -24,6 +24,7 @@
 #define PAGODA_SERVICES_WORKER_SCHEDULER_H_
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -67,8 +68,8 @@ class Scheduler {
     int32_t num_rows = 0;
     int32_t num_preempted = 0;
   };
-  // A block of a sequence that was computed and is now in the prefix index: to be pushed.
-  struct Completed {
+  // Block `block_index` of a sequence.
+  struct SequenceBlock {
     Sequence* sequence = nullptr;
     int32_t block_index = 0;
   };
@@ -86,12 +87,31 @@ class Scheduler {
   const Step& Schedule(TimePoint now);
 
   // The rows of the step are computed. Moves frontiers and publishes blocks. Sampled tokens are
-  // appended by the caller, afterwards.
-  std::vector<Completed> OnComputed(const Step& step);
+  // appended by the caller, afterwards. Returns the blocks that were computed here and are now in
+  // the prefix index: to be pushed.
+  std::vector<SequenceBlock> OnComputed(const Step& step);
 
-  // The transfer has let go of an entry of a LoadOrder; `ok`: all of its bytes are there. Once an
-  // entry.
-  void OnBlockLoaded(LoadId load, int32_t entry, bool ok, BlockSource source);
+  // The transfer has let go of an entry of a LoadOrder; `ok`: all of its bytes are there, computed
+  // by `producer`. Once an entry. Returns the block when it serves its sequence from now on.
+  std::optional<SequenceBlock> OnBlockLoaded(LoadId load, int32_t entry, bool ok,
+                                             BlockSource source, uint64_t producer = 0);
+
+  // This block of this key must not be used any more, nor what was computed from it: takes them out
+  // of the prefix index. Each holder has to be restarted or removed before the next Schedule.
+  // REQUIRES: not between Schedule and OnComputed.
+  struct Quarantined {
+    std::vector<BlockManager::Unindexed> blocks;
+    std::vector<Sequence*> holders;  // running sequences that hold some of it
+  };
+  Quarantined Quarantine(const BlockRef& first);
+
+  // The sequence gives back all of its blocks and begins again, without what the store told about
+  // it. REQUIRES: as Quarantine.
+  void Restart(Sequence& sequence);
+
+  // After Schedule: whether `rows` of one more slice delay no request: nobody waits to be admitted
+  // or computes a prompt, and the step has room.
+  bool HasSpareRows(int32_t rows) const;
 
   // Loads that nobody waits for any more since the last call; to be called off.
   std::vector<LoadId> TakeAbandonedLoads() { return std::exchange(abandoned_, {}); }
@@ -124,6 +144,7 @@ class Scheduler {
   void Advance(Sequence& sequence, int32_t position);
   void PublishReady(Sequence& sequence);
   void Preempt(Sequence& sequence);
+  void BackToWaiting(Sequence& sequence);
   void AbandonLoad(Sequence& sequence);
   void ReleaseBlocks(Sequence& sequence);
   int32_t BlocksOwed(const Sequence& sequence, int32_t slack_tokens) const;
@@ -138,7 +159,7 @@ class Scheduler {
   int32_t budget_ = 0;                          // rows left in this step
   absl::flat_hash_set<BlockKey> planned_keys_;  // blocks that this step computes, whole or in part
   absl::flat_hash_set<BlockKey> loading_keys_;  // blocks that loads may still bring
-  std::vector<Completed> completed_;
+  std::vector<SequenceBlock> completed_;
   std::vector<LoadId> abandoned_;
   std::vector<Sequence*> completed_prompts_;
 };

@@ -1,6 +1,6 @@
 // Random schedules against a model: whatever arrives, is cancelled, preempted, loaded late or not
-// at all, every sequence gets the tokens of a lone run, and every block has exactly the owners it
-// should.
+// at all, resumed, quarantined or rechecked, every sequence gets the tokens of a lone run, and
+// every block has exactly the owners it should.
 //
 // A failing case prints its seed; PAGODA_TEST_SEED=N runs that one alone. PAGODA_TEST_SCHEDULES=N
 // sets how many run.
@@ -12,6 +12,7 @@
 #include <random>
 #include <string>
 
+#include "services/worker/block_recheck.h"
 #include "services/worker/scheduler.h"
 #include "services/worker/step_plan_builder.h"
 #include "services/worker/testing/fake_model.h"
@@ -31,6 +32,10 @@ struct Totals {
   int64_t local = 0;
   int64_t loaded = 0;
   int64_t late = 0;
+  int64_t resumed = 0;
+  int64_t quarantined = 0;  // sequences that held a quarantined block
+  int64_t rechecked = 0;
+  int64_t recheck_dropped = 0;
 };
 
 class RandomSchedule {
@@ -44,6 +49,8 @@ class RandomSchedule {
         model_(num_blocks_, block_tokens_, kVocabulary),
         blocks_(num_blocks_),
         scheduler_(options_, &blocks_),
+        recheck_({.one_in = static_cast<uint32_t>(Pick({0, 1, 3})), .seed = seed}, &blocks_,
+                 &model_),
         plan_({.max_num_batched_tokens = options_.max_num_batched_tokens,
                .max_num_seqs = options_.max_num_seqs,
                .max_blocks_per_seq = num_blocks_}) {}
@@ -104,6 +111,7 @@ class RandomSchedule {
     request.sampling.seed = Uniform(0, 1);
     request.priority = Chance(0.2) ? 1 : 0;
     if (Chance(0.2)) request.stop_token_ids = {0};
+    if (Chance(0.2)) Resume(request);
     request.cache.scope = Chance(0.9) ? CacheScope::Tenant() : CacheScope::None();
     SequenceId id{next_id_++};
     BlockKeyChain keys({}, {}, request.cache.scope, block_tokens_);
@@ -117,6 +125,19 @@ class RandomSchedule {
     }
     scheduler_.Add(sequence.get());
     live_.emplace(id, std::move(sequence));
+  }
+
+  // An earlier attempt delivered some tokens.
+  void Resume(GenerationRequest& request) {
+    request.output_ids = FakeModel::Generate(request.prompt_ids,
+                                             Uniform(0, static_cast<int>(request.max_tokens) - 1),
+                                             request.sampling.seed, kVocabulary);
+    for (size_t i = 0; i < request.output_ids.size(); ++i) {
+      if (!request.stop_token_ids.empty() && request.output_ids[i] == 0) {
+        request.output_ids.resize(i);
+      }
+    }
+    totals_->resumed += !request.output_ids.empty();
   }
 
   void CancelOne() {
@@ -138,9 +159,15 @@ class RandomSchedule {
         continue;
       }
       bool ok = Chance(0.8);
-      if (ok) std::memcpy(memory.data(), pending.bytes.data(), pending.bytes.size() * 8);
-      scheduler_.OnBlockLoaded(pending.load, pending.entry, ok,
-                               Chance(0.5) ? BlockSource::kRam : BlockSource::kDisk);
+      if (ok) {
+        std::memset(memory.data(), 0xFF, memory.size());  // behind the last slot, as when computed
+        std::memcpy(memory.data(), pending.bytes.data(), pending.bytes.size() * 8);
+      }
+      auto taken = scheduler_.OnBlockLoaded(pending.load, pending.entry, ok,
+                                            Chance(0.5) ? BlockSource::kRam : BlockSource::kDisk,
+                                            /*producer=*/7);
+      ASSERT_TRUE(ok || !taken);
+      if (taken) recheck_.OnLoaded(*taken->sequence, taken->block_index);
       totals_->loaded += ok;
       loads_.erase(loads_.begin() + static_cast<ptrdiff_t>(i));
     }
@@ -162,9 +189,7 @@ class RandomSchedule {
     const Scheduler::Step& step = scheduler_.Schedule(now_);
     totals_->preempted += step.num_preempted;
     totals_->late += static_cast<int64_t>(scheduler_.TakeAbandonedLoads().size());
-    for (BlockId block : blocks_.TakeFreed()) {
-      std::memset(model_.Bytes(block).data(), 0xFF, model_.block_bytes());
-    }
+    PoisonFreed();
     StartLoads(step);
     ASSERT_TRUE(scheduler_.CheckIntegrity().ok()) << scheduler_.CheckIntegrity();
     ASSERT_NO_FATAL_FAILURE(CheckOwners());
@@ -172,12 +197,16 @@ class RandomSchedule {
     ASSERT_LE(static_cast<int>(step.chunks.size()), options_.max_num_seqs);
     ASSERT_NO_FATAL_FAILURE(CheckChunks(step));
     ASSERT_TRUE(!step.chunks.empty() || step.num_preempted > 0 || WaitsForAnEvent());
-    if (step.chunks.empty()) return;
+    const bool rechecks = scheduler_.HasSpareRows(block_tokens_) && recheck_.TryStart();
+    PoisonFreed();
+    if (step.chunks.empty() && !rechecks) return;
     BuildStepPlan(step, plan_);
+    if (rechecks) recheck_.AppendTo(plan_);
+    ASSERT_LE(plan_.num_rows, options_.max_num_batched_tokens);
     ASSERT_TRUE(model_.Launch(plan_).ok());
     StepResult result;
     ASSERT_TRUE(model_.Collect({}, result).ok());
-    for (const Scheduler::Completed& done : scheduler_.OnComputed(step)) CheckCompleted(done);
+    for (const Scheduler::SequenceBlock& done : scheduler_.OnComputed(step)) CheckCompleted(done);
     scheduler_.TakeCompletedPrompts();
     ASSERT_NO_FATAL_FAILURE(CheckContents());
     size_t sample = 0;
@@ -189,7 +218,45 @@ class RandomSchedule {
         ASSERT_NO_FATAL_FAILURE(End(sequence));
       }
     }
+    if (rechecks) EndRecheck();
+    totals_->recheck_dropped += recheck_.TakeDropped();
+    if (Chance(0.03)) QuarantineSome();
+    if (::testing::Test::HasFatalFailure()) return;
     ASSERT_TRUE(scheduler_.CheckIntegrity().ok()) << scheduler_.CheckIntegrity();
+    ASSERT_NO_FATAL_FAILURE(CheckOwners());
+  }
+
+  void PoisonFreed() {
+    for (BlockId block : blocks_.TakeFreed()) {
+      std::memset(model_.Bytes(block).data(), 0xFF, model_.block_bytes());
+    }
+  }
+
+  void EndRecheck() {
+    const bool computed = !Chance(0.1);
+    BlockRecheck::Result result = recheck_.Finish(computed);
+    ASSERT_EQ(result.outcome,
+              computed ? BlockRecheck::Outcome::kEqual : BlockRecheck::Outcome::kDropped);
+    ASSERT_FALSE(result.producers.empty());
+    ++totals_->rechecked;
+  }
+
+  // A loaded block is suspected: nobody uses it, or what was made from it, any more.
+  void QuarantineSome() {
+    for (const Sequence* sequence : scheduler_.running()) {
+      for (int32_t i = 0; i < sequence->table.size(); ++i) {
+        BlockId block = sequence->table.at(i).id;
+        if (block == kNoBlock || !blocks_.producer(block)) continue;
+        const BlockRef first = sequence->refs()[i];
+        auto holders = scheduler_.Quarantine(first).holders;
+        ASSERT_FALSE(holders.empty());
+        for (Sequence* holder : holders) scheduler_.Restart(*holder);
+        ASSERT_FALSE(blocks_.Find(first.key)) << "a quarantined block is found";
+        totals_->quarantined += static_cast<int64_t>(holders.size());
+        totals_->late += static_cast<int64_t>(scheduler_.TakeAbandonedLoads().size());
+        return;
+      }
+    }
   }
 
   // Otherwise an engine that sleeps after an empty step would sleep for ever.
@@ -210,7 +277,7 @@ class RandomSchedule {
     }
   }
 
-  // Who may write a block is alone with it.
+  // Every block has the owners that it counts, and who may write it is alone with it.
   void CheckOwners() {
     std::map<BlockId, std::vector<BlockState>> owners;
     for (const Sequence* sequence : scheduler_.running()) {
@@ -230,6 +297,10 @@ class RandomSchedule {
                                  [](BlockState state) { return state != BlockState::kReady; });
       ASSERT_TRUE(!written || states.size() == 1) << "a block that is written has two owners";
     }
+    for (int32_t i = 0; i < num_blocks_; ++i) {
+      const auto counted = static_cast<size_t>(blocks_.references(BlockId{i}));
+      ASSERT_EQ(counted, owners[BlockId{i}].size() + writers[BlockId{i}]) << "block " << i;
+    }
   }
 
   // All that a sequence will read is what a lone run would have written.
@@ -245,7 +316,7 @@ class RandomSchedule {
     }
   }
 
-  void CheckCompleted(const Scheduler::Completed& done) {
+  void CheckCompleted(const Scheduler::SequenceBlock& done) {
     TableBlock block = done.sequence->table.at(done.block_index);
     EXPECT_EQ(block.state, BlockState::kReady);
     EXPECT_EQ(block.source, BlockSource::kComputed);
@@ -259,7 +330,8 @@ class RandomSchedule {
     ASSERT_EQ(std::vector<TokenId>(output.begin(), output.end()), right);
     GenerationUsage usage = sequence.usage();
     ASSERT_EQ(usage.computed + usage.local + usage.ram + usage.disk, usage.prompt_tokens);
-    ASSERT_TRUE(usage.recomputed == 0 || sequence.num_preemptions > 0);
+    ASSERT_TRUE(usage.recomputed == 0 || sequence.num_preemptions > 0 ||
+                !request.output_ids.empty());
     totals_->local += usage.local;
     scheduler_.Remove(&sequence);
     live_.erase(sequence.id());
@@ -273,6 +345,7 @@ class RandomSchedule {
   FakeModel model_;
   BlockManager blocks_;
   Scheduler scheduler_;
+  BlockRecheck recheck_;
   StepPlan plan_;
   TimePoint now_{std::chrono::seconds(1)};
   uint64_t next_id_ = 1;
@@ -300,8 +373,15 @@ TEST(SchedulerRandomTest, EveryRandomScheduleGivesTheTokensOfALoneRun) {
   EXPECT_GT(totals.local, 0);
   EXPECT_GT(totals.loaded, 0);
   EXPECT_GT(totals.late, 0);
-  printf("preempted %ld, cancelled %ld, local tokens %ld, loaded blocks %ld, abandoned loads %ld\n",
-         totals.preempted, totals.cancelled, totals.local, totals.loaded, totals.late);
+  EXPECT_GT(totals.resumed, 0);
+  EXPECT_GT(totals.quarantined, 0);
+  EXPECT_GT(totals.rechecked, 0);
+  EXPECT_GT(totals.recheck_dropped, 0);
+  printf(
+      "preempted %ld, cancelled %ld, local tokens %ld, loaded blocks %ld, abandoned loads %ld, "
+      "resumed %ld, quarantined %ld, rechecked %ld, rechecks dropped %ld\n",
+      totals.preempted, totals.cancelled, totals.local, totals.loaded, totals.late, totals.resumed,
+      totals.quarantined, totals.rechecked, totals.recheck_dropped);
 }
 
 }  // namespace

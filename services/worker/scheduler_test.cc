@@ -79,7 +79,7 @@ class SchedulerTest : public ::testing::Test {
   std::optional<Scheduler> scheduler_;
   std::map<uint64_t, std::unique_ptr<Sequence>> live_;
   std::vector<Scheduler::LoadOrder> loads_;
-  std::vector<Scheduler::Completed> completed_;
+  std::vector<Scheduler::SequenceBlock> completed_;
   int preempted_ = 0;
   int64_t computed_ = 0;
   int64_t recomputed_ = 0;

@@ -45,6 +45,10 @@ class Sequence {
   int32_t num_tokens() const { return static_cast<int32_t>(tokens_.size()); }
   int32_t prompt_length() const { return static_cast<int32_t>(request_.prompt_ids.size()); }
   int32_t num_output() const { return num_tokens() - prompt_length(); }
+  // Whether a token was sampled here.
+  bool has_sampled() const {
+    return num_output() > static_cast<int32_t>(request_.output_ids.size());
+  }
   // The most tokens that will ever need KV: the last sampled one never does.
   int32_t max_kv_tokens() const {
     return prompt_length() + static_cast<int32_t>(request_.max_tokens) - 1;

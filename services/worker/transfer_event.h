@@ -24,6 +24,7 @@ struct BlockLoaded {
   int32_t entry = 0;
   bool ok = false;  // all bytes are there and checked; otherwise they are worth nothing
   BlockSource source = BlockSource::kRam;
+  uint64_t producer = 0;  // the instance that computed the block
 };
 
 using TransferEvent = std::variant<LookupDone, BlockLoaded>;

@@ -68,6 +68,9 @@ void AddFlags(FlagSet& flags, WorkerOptions& options) {
                    OneOf({"write_through", "off"}, {"write_through_selective", "write_back"}));
   flags.AddChecked("kv-load", "load (look in the store first) or recompute", &options.kv_load,
                    OneOf({"load", "recompute"}, {"both", "auto"}));
+  flags.Add("kv-recheck-one-in",
+            "of so many loaded blocks one is computed again and compared; 0: none",
+            &options.kv_recheck_one_in, 0, 1'000'000'000);
   flags.AddSwitch("poison-freed-blocks",
                   "fill freed KV blocks with 0xFF, so that reading one shows (for tests)",
                   &options.poison_freed_blocks);

@@ -30,6 +30,7 @@ struct WorkerOptions {
   uint64_t kv_cache_bytes = 0;  // 0: a quarter of the memory, at most 4 GiB
   std::string kv_offload = "write_through";
   std::string kv_load = "load";
+  int kv_recheck_one_in = 1000;
   bool poison_freed_blocks = false;
 
   int max_num_seqs = 64;

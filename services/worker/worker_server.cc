@@ -136,6 +136,8 @@ Status Server::StartEngine() {
   engine.scheduler.max_num_seqs = options_.max_num_seqs;
   engine.scheduler.enable_chunked_prefill = options_.enable_chunked_prefill;
   engine.prefill_tokens_per_second = backend_->prefill_rate();
+  engine.recheck = {.one_in = static_cast<uint32_t>(options_.kv_recheck_one_in),
+                    .seed = RandomId()};
   engine.poison_freed_blocks = options_.poison_freed_blocks;
   engine_metrics_ = std::make_unique<EngineMetrics>(&metrics_);
   engine_ = std::make_unique<Engine>(engine, &backend_->runner(), &backend_->pool(),
