@@ -68,6 +68,21 @@ void FromRam(Trial& trial) {
   trial.ExpectTaken(Sum(usages, &GenerationUsage::ram) > 0, "ram > 0");
 }
 
+void FromDisk(Trial& trial) {
+  auto store = trial.NewDiskStore();
+  const auto usages = ComputedThereAskedHere(trial, *store);
+  trial.ExpectTaken(Sum(usages, &GenerationUsage::disk) > 0, "disk > 0");
+}
+
+// The store that computed blocks were pushed to is gone; another one reads its folder.
+void FromRestartedStore(Trial& trial) {
+  ComputeAndPush(trial, *trial.NewDiskStore());
+  auto store = trial.NewDiskStore();
+  auto worker = trial.NewWorker({.store = Trial::Connect(*store)});
+  const auto usages = trial.AskEach(*worker, trial.subject().all(), CacheScope::Tenant());
+  trial.ExpectTaken(Sum(usages, &GenerationUsage::disk) > 0, "disk > 0");
+}
+
 // A client through which every other block is promised and then is not there.
 std::shared_ptr<FaultyStore> ConnectWithHoles(const KvStoreServer& store) {
   return std::make_shared<FaultyStore>(
@@ -236,6 +251,8 @@ const std::vector<Path>& Paths() {
       {"uncached", Uncached},
       {"local_reuse", LocalReuse},
       {"from_ram", FromRam},
+      {"from_disk", FromDisk},
+      {"from_restarted_store", FromRestartedStore, true},
       {"from_ram_with_holes", FromRamWithHoles, true},
       {"same_kv_bytes", SameKvBytes},
       {"together_8", Together},

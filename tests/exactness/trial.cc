@@ -1,16 +1,49 @@
 #include "tests/exactness/trial.h"
 
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
 #include <algorithm>
+#include <filesystem>
 
 #include "common/rpc/remote_block_store.h"
 
 namespace pagoda::exactness {
 
-std::unique_ptr<kvstore::KvStoreServer> Trial::NewStore() const {
-  kvstore::KvStoreServer::Options options;
+namespace {
+
+using kvstore::KvStoreServer;
+
+KvStoreServer::Options OnAnyPort() {
+  KvStoreServer::Options options;
   options.grpc_address = options.http_address = "127.0.0.1:0";
-  options.ram_bytes = uint64_t{96} << 20;
-  return kvstore::KvStoreServer::Start(options).value();
+  options.ram_bytes = uint64_t{96} << 20;  // holds every block of a trial
+  return options;
+}
+
+}  // namespace
+
+Trial::~Trial() {
+  if (!data_dir_.empty()) std::filesystem::remove_all(data_dir_);
+}
+
+std::unique_ptr<KvStoreServer> Trial::NewStore() {
+  return KvStoreServer::Start(OnAnyPort()).value();
+}
+
+std::unique_ptr<KvStoreServer> Trial::NewDiskStore() {
+  if (data_dir_.empty()) {
+    data_dir_ = ::testing::TempDir() + "/exactness-XXXXXX";
+    if (mkdtemp(data_dir_.data()) == nullptr) std::abort();
+  }
+  const kernels::KvLayout layout =
+      worker::KvPool::LayoutFor(subject_.config(), TestWorker::kBlockTokens, kv_).value();
+  KvStoreServer::Options options = OnAnyPort();
+  // Four records and half a block: less than five.
+  options.ram_bytes = static_cast<uint64_t>(layout.block_bytes) * 9 / 2;
+  options.data_dir = data_dir_;
+  options.disk_bytes = uint64_t{256} << 20;
+  return KvStoreServer::Start(options).value();
 }
 
 std::shared_ptr<BlockStore> Trial::Connect(const kvstore::KvStoreServer& store) {

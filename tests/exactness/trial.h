@@ -29,8 +29,13 @@ class Trial {
   std::unique_ptr<TestWorker> NewWorker(TestWorker::Settings settings = {}) const {
     return std::make_unique<TestWorker>(subject_, kv_, std::move(settings));
   }
+  ~Trial();
+
   // A KV store of its own on a loopback port, and a new client of it.
-  std::unique_ptr<kvstore::KvStoreServer> NewStore() const;
+  static std::unique_ptr<kvstore::KvStoreServer> NewStore();
+  // With RAM for four blocks only, over a folder that lives as long as the trial: started again, it
+  // finds what the last one left there.
+  std::unique_ptr<kvstore::KvStoreServer> NewDiskStore();
   static std::shared_ptr<BlockStore> Connect(const kvstore::KvStoreServer& store);
 
   // Asks a worker one question after another, each alone, and compares; returns their usage.
@@ -58,6 +63,7 @@ class Trial {
   const std::vector<Answer>& right_;
   size_t rows_ = 0;  // compared
   std::vector<std::string> problems_;
+  std::string data_dir_;  // empty until there is a store on disk
 };
 
 // How many of `tokens` tokens lie in blocks that may be reused: at least the last is computed.
