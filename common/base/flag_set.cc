@@ -84,7 +84,8 @@ struct FlagSet::Parser {
           OtherVariables().count(name)) {
         continue;
       }
-      Log(LogLevel::kInfo, "ignored an environment variable that is no flag of this program", {{"name", name}});
+      Log(LogLevel::kInfo, "ignored an environment variable that is no flag of this program",
+          {{"name", name}});
     }
   }
 
@@ -154,6 +155,18 @@ void FlagSet::AddBytes(std::string_view name, std::string_view help, uint64_t* t
   CLI::Option* option = parser_->app.add_option(flag, assign, std::string(help));
   option->type_name("BYTES");
   if (*target != 0) option->default_str(FormatBytes(*target));
+  parser_->Register(name, option);
+}
+
+void FlagSet::AddMilliseconds(std::string_view name, std::string_view help, Duration* target) {
+  using std::chrono::milliseconds;
+  const int64_t now = std::chrono::duration_cast<milliseconds>(*target).count();
+  CLI::Option* option = parser_->app.add_option_function<int64_t>(
+      "--" + std::string(name), [target](int64_t value) { *target = milliseconds(value); },
+      std::string(help));
+  // A year: far from an overflow of nanoseconds.
+  option->check(CLI::Range(int64_t{1}, int64_t{365} * 24 * 3600 * 1000));
+  option->type_name("MS")->default_str(std::to_string(now));
   parser_->Register(name, option);
 }
 

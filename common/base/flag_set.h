@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "common/base/status.h"
 
 namespace pagoda {
@@ -35,6 +36,8 @@ class FlagSet {
   void AddSwitch(std::string_view name, std::string_view help, bool* target);
   // A size: B, KiB, MiB, GiB.
   void AddBytes(std::string_view name, std::string_view help, uint64_t* target);
+  // Whole milliseconds, at least 1.
+  void AddMilliseconds(std::string_view name, std::string_view help, Duration* target);
   // One of `choices`, all of which the error names.
   void AddChoice(std::string_view name, std::string_view help, std::string* target,
                  std::vector<std::string> choices);

@@ -16,6 +16,7 @@ struct Values {
   std::vector<std::string> names;
   int threads = 2;
   bool chunked = true;
+  Duration wait{};
   uint64_t cache_bytes = 1 << 20;
   std::string dtype = "auto";
 };
@@ -26,6 +27,7 @@ std::optional<int> Parse(Values& values, std::vector<const char*> arguments) {
   flags.Add("served-name", "names", &values.names);
   flags.Add("threads", "threads", &values.threads, 1, 64);
   flags.AddSwitch("chunked", "in chunks", &values.chunked);
+  flags.AddMilliseconds("wait-ms", "wait", &values.wait);
   flags.AddBytes("cache-bytes", "cache", &values.cache_bytes);
   flags.AddChoice("dtype", "type", &values.dtype, {"auto", "f32"});
   arguments.insert(arguments.begin(), "prog");
@@ -34,10 +36,12 @@ std::optional<int> Parse(Values& values, std::vector<const char*> arguments) {
 
 TEST(FlagSetTest, ReadsFlagsOfEveryKind) {
   Values values;
-  EXPECT_EQ(Parse(values, {"--name", "a", "--served-name", "m", "--served-name", "n", "--threads=4",
-                           "--no-chunked", "--cache-bytes", "16MiB", "--dtype", "f32"}),
+  EXPECT_EQ(Parse(values,
+                  {"--name", "a", "--served-name", "m", "--served-name", "n", "--threads=4",
+                   "--no-chunked", "--cache-bytes", "16MiB", "--wait-ms", "250", "--dtype", "f32"}),
             std::nullopt);
   EXPECT_EQ(values.name, "a");
+  EXPECT_EQ(values.wait, std::chrono::milliseconds(250));
   EXPECT_EQ(values.names, (std::vector<std::string>{"m", "n"}));
   EXPECT_EQ(values.threads, 4);
   EXPECT_FALSE(values.chunked);

@@ -34,10 +34,10 @@ void Placement::RemoveWorker(uint64_t instance_id) {
   std::erase_if(attempts_, [&](auto& entry) { return entry.second.instance_id == instance_id; });
 }
 
-void Placement::SetDraining(uint64_t instance_id, bool draining) {
+void Placement::SetAccepting(uint64_t instance_id, bool accepting) {
   MutexLock lock(mutex_);
   auto worker = workers_.find(instance_id);
-  if (worker != workers_.end()) worker->second.draining = draining;
+  if (worker != workers_.end()) worker->second.accepting = accepting;
 }
 
 void Placement::SetPrefillRate(uint64_t instance_id, double tokens_per_second) {
@@ -65,7 +65,8 @@ std::vector<const Placement::Worker*> Placement::Candidates(const PlacementReque
   for (const auto& [instance_id, worker] : workers_) {
     if (!request.pinned.empty() && worker.info.name != request.pinned) continue;
     pinned_exists = true;
-    if (worker.draining || request.excluded.contains(instance_id)) continue;
+    if (!worker.accepting || request.excluded.contains(instance_id)) continue;
+    if (request.space && !(*request.space == worker.info.space)) continue;
     candidates.push_back(&worker);
   }
   std::sort(candidates.begin(), candidates.end(), [](const Worker* a, const Worker* b) {

@@ -10,6 +10,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -46,6 +47,7 @@ struct PlacementRequest {
   std::vector<PrefixKeys> prefixes;  // one for each space; none when nothing may be reused
   std::string pinned;                // a worker's name, or empty
   std::set<uint64_t> excluded;       // instances that have failed this request
+  std::optional<Space> space;        // only workers of this space: a resume must not change tokens
 };
 
 struct Placed {
@@ -61,7 +63,8 @@ class Placement {
   // An instance that is known already keeps its books.
   void AddWorker(const WorkerInfo& info);
   void RemoveWorker(uint64_t instance_id);
-  void SetDraining(uint64_t instance_id, bool draining);
+  // Whether new requests may go there; true at first.
+  void SetAccepting(uint64_t instance_id, bool accepting);
   // From load reports; 0 or less is ignored.
   void SetPrefillRate(uint64_t instance_id, double tokens_per_second);
 
@@ -84,7 +87,7 @@ class Placement {
     explicit Worker(const WorkerInfo& info);
     WorkerInfo info;
     KnownKeys known;
-    bool draining = false;
+    bool accepting = true;
     uint32_t requests = 0;
     uint32_t decoding = 0;
     uint64_t waiting_prefill_tokens = 0;

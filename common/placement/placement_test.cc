@@ -131,13 +131,13 @@ TEST_F(PlacementTest, TheLastTokenIsNeverCountedAsKnown) {
 TEST_F(PlacementTest, DrainingAndExcludedWorkersGetNothing) {
   Placement placement = Make("least_loaded");
   for (uint64_t id = 1; id <= 3; ++id) placement.AddWorker(Info(id, "w" + std::to_string(id)));
-  placement.SetDraining(1, true);
+  placement.SetAccepting(1, false);
   PlacementRequest request = Prompt(1, 1);
   request.excluded = {2};
   for (int i = 0; i < 5; ++i) EXPECT_EQ(placement.Place(request)->instance_id, 3u);
   placement.RemoveWorker(3);
   EXPECT_EQ(placement.Place(request).status().code(), absl::StatusCode::kUnavailable);
-  placement.SetDraining(1, false);
+  placement.SetAccepting(1, true);
   EXPECT_EQ(placement.Place(request)->instance_id, 1u);
 }
 

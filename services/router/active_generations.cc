@@ -29,13 +29,11 @@ void ActiveGenerations::Remove(const Generation* generation) {
 }
 
 void ActiveGenerations::CancelAll() {
-  std::vector<std::shared_ptr<Generation>> all;
   {
     MutexLock lock(mutex_);
     stopping_ = true;
-    for (auto& [key, generation] : running_) all.push_back(generation);
   }
-  for (auto& generation : all) generation->Cancel();
+  for (auto& generation : All()) generation->Cancel();
 }
 
 bool ActiveGenerations::WaitUntilEmpty(TimePoint deadline) {
@@ -44,6 +42,13 @@ bool ActiveGenerations::WaitUntilEmpty(TimePoint deadline) {
     if (!changed_.WaitUntil(mutex_, deadline)) return running_.empty();
   }
   return true;
+}
+
+std::vector<std::shared_ptr<Generation>> ActiveGenerations::All() const {
+  std::vector<std::shared_ptr<Generation>> all;
+  MutexLock lock(mutex_);
+  for (const auto& [key, generation] : running_) all.push_back(generation);
+  return all;
 }
 
 size_t ActiveGenerations::size() const {

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
@@ -32,6 +33,7 @@ class ActiveGenerations {
   // False when some were still there at `deadline`.
   bool WaitUntilEmpty(TimePoint deadline);
 
+  std::vector<std::shared_ptr<Generation>> All() const;
   size_t size() const;
 
  private:

@@ -17,7 +17,8 @@ grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const Sta
   return reactor;
 }
 
-// One report stream: reads a report, answers it, and reads on until the worker ends it or breaks off.
+// One report stream: reads a report, answers it, and reads on until the worker ends it or breaks
+// off.
 class ReportStream final : public grpc::ServerBidiReactor<v1::ReportRequest, v1::ReportResponse> {
  public:
   ReportStream(WorkerRegistry* registry, uint64_t number) : registry_(registry), number_(number) {

@@ -5,10 +5,11 @@
 #include <random>
 #include <thread>
 
-#include "common/base/bounded_queue.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "services/router/health_monitor.h"
 #include "services/router/testing/fake_worker.h"
+#include "services/router/testing/recording_sink.h"
 #include "services/router/testing/test_model.h"
 
 namespace pagoda::router {
@@ -18,35 +19,7 @@ using testing::AnswerText;
 using testing::ByteIds;
 using testing::FakeAnswer;
 using testing::FakeWorker;
-
-// Remembers what it was told; End waits for the end.
-class RecordingSink final : public GenerationSink {
- public:
-  struct Result {
-    Status status;
-    v1::FinishReason finish;
-    v1::Usage usage;
-  };
-  void OnTokens(std::span<const uint32_t>, const std::string& text, const std::string&) override {
-    text_ += text;
-  }
-  void OnEnd(const Status& status, v1::FinishReason finish, const v1::Usage& usage) override {
-    ++ends_;
-    results_.TryPush({status, finish, usage});
-  }
-  Result End() {
-    auto result = results_.PopUntil(std::chrono::steady_clock::now() + std::chrono::seconds(20));
-    if (!result) return {absl::DeadlineExceededError("the test waited 20 s"), {}, {}};
-    return *result;
-  }
-  const std::string& text() const { return text_; }  // after End
-  int ends() const { return ends_; }
-
- private:
-  std::string text_;
-  std::atomic<int> ends_ = 0;
-  BoundedQueue<Result> results_{10};
-};
+using testing::RecordingSink;
 
 class GenerationTest : public ::testing::Test {
  protected:
@@ -55,8 +28,10 @@ class GenerationTest : public ::testing::Test {
     core_.placement = &placement_;
     core_.workers = &registry_;
     core_.metrics = &router_metrics_;
-    core_.clock = SystemClock::Get();
     core_.active = &active_;
+    core_.killers = &killers_;
+    core_.limits.resume_wait = std::chrono::milliseconds(50);
+    monitor_.Start();
   }
 
   FakeWorker& Add(std::string name, FakeWorker::Script script) {
@@ -80,11 +55,18 @@ class GenerationTest : public ::testing::Test {
 
   const std::shared_ptr<const ServedModel> model_ = testing::MakeTestModel();
   placement::Placement placement_{*placement::MakePolicy("round_robin", 1), SystemClock::Get()};
-  WorkerRegistry registry_{{.router_id = 7}, model_, &placement_};
+  KillerTable killers_{SystemClock::Get()};
+  // Its workers report once.
+  WorkerRegistry registry_{{.router_id = 7, .health = {.frozen_after = std::chrono::hours(1)}},
+                           model_,
+                           &placement_,
+                           &killers_,
+                           SystemClock::Get()};
   Metrics metrics_;
   RouterMetrics router_metrics_{&metrics_};
   ActiveGenerations active_;
-  RouterCore core_;
+  RouterCore core_{.clock = SystemClock::Get()};
+  HealthMonitor monitor_{&core_};
   std::vector<std::unique_ptr<FakeWorker>> workers_;
 };
 
@@ -98,17 +80,6 @@ TEST_F(GenerationTest, AStreamWithoutAFinishReasonIsTriedElsewhere) {
   EXPECT_EQ(sink->text(), "fine");
   EXPECT_EQ(result.usage.retries(), 1u);
   EXPECT_EQ(active_.size(), 0u);
-}
-
-TEST_F(GenerationTest, NothingIsTriedElsewhereAfterTheFirstToken) {
-  FakeAnswer dies{.messages = {testing::ByteIds("x")}, .status = absl::UnavailableError("gone")};
-  Add("a", [dies](const auto&) { return dies; });
-  Add("b", [](const auto& request) { return AnswerText(request, "never"); });
-  auto sink = std::make_shared<RecordingSink>();
-  Generation::Start(&core_, Plan(), sink);
-  EXPECT_EQ(sink->End().status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(sink->text(), "x");
-  EXPECT_EQ(workers_[1]->requests().size(), 0u);
 }
 
 TEST_F(GenerationTest, AWorkerThatSendsMoreThanWasAskedForIsCancelled) {

@@ -28,6 +28,23 @@ int main(int argc, char** argv) {
                   {"predicted", "round_robin", "least_loaded"});
   flags.AddSwitch("allow-placement-override", "let clients name a worker (header x-pagoda-worker)",
                   &options.allow_placement_override);
+  flags.AddMilliseconds("frozen-after-ms",
+                        "a worker that has not reported for so long is frozen: its streams move",
+                        &options.health.frozen_after);
+  flags.AddMilliseconds(
+      "stuck-after-ms",
+      "a worker that has work and made no step for so long is stuck: its streams move",
+      &options.health.stuck_after);
+  flags.AddMilliseconds("resume-wait-ms",
+                        "how long a broken answer waits for a worker that can continue it",
+                        &options.limits.resume_wait);
+  flags.AddMilliseconds(
+      "first-token-limit-ms",
+      "longest wait for a worker's first token, beside 10 times the predicted one",
+      &options.limits.first_token);
+  flags.AddMilliseconds("between-tokens-limit-ms",
+                        "longest wait for a worker's next token before the answer moves",
+                        &options.limits.between_tokens);
   flags.AddChecked("log-level", "debug, info, warning or error", &log_level,
                    [](const std::string& name) { return pagoda::ParseLogLevel(name).status(); });
   if (auto status = flags.Parse(argc, argv)) return *status;

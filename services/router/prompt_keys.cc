@@ -13,7 +13,7 @@ bool PromptKeys::Identity::Matches(const RegisteredWorker& worker) const {
          block_tokens == worker.registration.space().block_tokens();
 }
 
-PromptKeys::PromptKeys(const RequestPlan& plan,
+PromptKeys::PromptKeys(const RequestPlan& plan, std::span<const uint32_t> output_ids,
                        const std::vector<std::shared_ptr<const RegisteredWorker>>& workers) {
   if (!plan.scope.keyed()) return;
   for (const auto& worker : workers) {
@@ -29,6 +29,7 @@ PromptKeys::PromptKeys(const RequestPlan& plan,
                         MakeSharedNamespace("", identity.space, identity.weight_epoch), plan.scope,
                         identity.block_tokens);
     chain.Append(plan.prompt_ids);
+    chain.Append(output_ids);
     placement::PrefixKeys& prefix = prefixes_.emplace_back();
     prefix.space = identity.space;
     prefix.block_tokens = identity.block_tokens;

@@ -1,11 +1,13 @@
-// The block keys of one prompt, under every identity that live workers have: made once per request,
-// used to place it and sent along with it.
+// The block keys of one prompt and of the output that is already there, under every identity that
+// live workers have: made once per request and again for a resume, used to place it and sent along
+// with it.
 //
 // Concurrency: immutable once made.
 #ifndef PAGODA_SERVICES_ROUTER_PROMPT_KEYS_H_
 #define PAGODA_SERVICES_ROUTER_PROMPT_KEYS_H_
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,7 +21,7 @@ class PromptKeys {
  public:
   // Nothing is keyed under cache scope none. Without a cluster secret and without tenant
   // generations.
-  PromptKeys(const RequestPlan& plan,
+  PromptKeys(const RequestPlan& plan, std::span<const uint32_t> output_ids,
              const std::vector<std::shared_ptr<const RegisteredWorker>>& workers);
 
   // For placement: one for each space.

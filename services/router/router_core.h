@@ -19,10 +19,20 @@
 
 namespace pagoda::router {
 
-// A request may be tried on this many workers: one that fails everywhere is not a worker's fault.
-inline constexpr int kMaxAttempts = 3;
 // Ends a generation that everybody has forgotten; far above any answer that somebody waits for.
 inline constexpr Duration kMaxGenerationTime = std::chrono::hours(1);
+
+// How long a generation waits for a worker. The limits end an attempt whose worker lives and steps
+// and yet sends nothing (a connection that swallows, a sequence that is forgotten): workers that
+// hang are found by their reports much sooner. So they lie far above what an overloaded host may
+// need.
+struct GenerationLimits {
+  // Once tokens were delivered, for a worker that can continue.
+  Duration resume_wait = std::chrono::seconds(10);
+  // Added to ten times what placement predicted for waiting and prefill.
+  Duration first_token = std::chrono::seconds(60);
+  Duration between_tokens = std::chrono::seconds(60);
+};
 
 struct RouterCore {
   std::shared_ptr<const ServedModel> model;
@@ -32,6 +42,8 @@ struct RouterCore {
   const Clock* clock = nullptr;
   Executor* text_executor = nullptr;  // parsing, templates and tokenising: milliseconds of CPU
   ActiveGenerations* active = nullptr;
+  KillerTable* killers = nullptr;
+  GenerationLimits limits;
   bool allow_placement_override = false;
 
   PlanLimits plan_limits() const {

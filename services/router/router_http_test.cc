@@ -29,10 +29,13 @@ FakeWorker::Script Fails(Status status) {
   return [status](const v1::WorkerGenerateRequest&) { return FakeAnswer{.status = status}; };
 }
 
+constexpr GenerationLimits kShortWait{.resume_wait = std::chrono::milliseconds(50)};
+
 class RouterHttpTest : public ::testing::Test {
  protected:
   explicit RouterHttpTest(RouterServer::Options options = {.served_names = {"tiny"},
-                                                           .allow_placement_override = true})
+                                                           .allow_placement_override = true,
+                                                           .limits = kShortWait})
       : router_(testing::StartTestRouter(std::move(options))),
         client_(*http::HttpClient::Create(router_->http_address())) {}
 

@@ -7,6 +7,8 @@
 namespace pagoda::router {
 namespace {
 
+constexpr char kHangsHelp[] = "Times a worker was found frozen (no report) or stuck (no step)";
+
 std::string_view ResultOf(const Status& status) {
   if (status.ok()) return "ok";
   if (absl::IsCancelled(status)) return "cancelled";
@@ -18,7 +20,13 @@ std::string_view ResultOf(const Status& status) {
 RouterMetrics::RouterMetrics(Metrics* metrics)
     : metrics_(metrics),
       retries_(metrics->Counter("router_retries_total",
-                                "Attempts on another worker after one had failed")) {}
+                                "Attempts on another worker after one had failed")),
+      resumes_(metrics->Counter("router_resumes_total",
+                                "Attempts that continued an answer which had begun elsewhere")),
+      frozen_(metrics->Counter("router_worker_hangs_total", kHangsHelp, {{"state", "frozen"}})),
+      stuck_(metrics->Counter("router_worker_hangs_total", kHangsHelp, {{"state", "stuck"}})),
+      killers_refused_(metrics->Counter("router_killers_refused_total",
+                                        "Requests refused because workers had died of them")) {}
 
 void RouterMetrics::CountRequest(std::string_view api, const Status& status) {
   metrics_

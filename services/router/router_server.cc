@@ -15,6 +15,7 @@
 #include "common/placement/placement.h"
 #include "common/rpc/server.h"
 #include "services/router/control_service.h"
+#include "services/router/health_monitor.h"
 #include "services/router/inference_service.h"
 #include "services/router/openai/openai_routes.h"
 #include "services/router/router_core.h"
@@ -29,8 +30,8 @@ constexpr int kTextThreads = 2;
 constexpr size_t kTextQueueLimit = 256;
 // Cancelled calls end within a step; a worker that hangs must not hold up the router's end.
 constexpr Duration kStopGrace = std::chrono::seconds(2);
-// gRPC's own default. Far more than any context holds, and a hostile message (millions of empty chat
-// messages) takes thirty times its size in memory once it is parsed.
+// gRPC's own default. Far more than any context holds, and a hostile message (millions of empty
+// chat messages) takes thirty times its size in memory once it is parsed.
 constexpr int kMaxGrpcRequestBytes = 4 << 20;
 
 class Router final : public RouterServer {
@@ -38,16 +39,19 @@ class Router final : public RouterServer {
   Router(std::shared_ptr<const ServedModel> model,
          std::unique_ptr<placement::PlacementPolicy> policy, const Options& options)
       : placement_(std::move(policy), SystemClock::Get()),
-        registry_({.router_id = RandomId()}, model, &placement_),
+        killers_(SystemClock::Get()),
+        registry_({.router_id = RandomId(), .health = options.health}, model, &placement_,
+                  &killers_, SystemClock::Get()),
         router_metrics_(&metrics_),
         executor_({.name = "text", .threads = kTextThreads, .queue_limit = kTextQueueLimit}) {
     core_.model = std::move(model);
     core_.placement = &placement_;
     core_.workers = &registry_;
     core_.metrics = &router_metrics_;
-    core_.clock = SystemClock::Get();
     core_.text_executor = &executor_;
     core_.active = &active_;
+    core_.killers = &killers_;
+    core_.limits = options.limits;
     core_.allow_placement_override = options.allow_placement_override;
     control_ = MakeControlService(&registry_);
     inference_ = MakeInferenceService(&core_);
@@ -72,6 +76,7 @@ class Router final : public RouterServer {
                             rpc::Server::Start({.address = options.grpc_address,
                                                 .services = {control_.get(), inference_.get()},
                                                 .max_receive_bytes = kMaxGrpcRequestBytes}));
+    monitor_.Start();
     ready_ = true;
     grpc_->SetReady(true);
     Log(LogLevel::kInfo, "router ready",
@@ -91,6 +96,7 @@ class Router final : public RouterServer {
     executor_.Stop();
     active_.CancelAll();
     active_.WaitUntilEmpty(SystemClock::Get()->Now() + kStopGrace);
+    monitor_.Stop();
     if (http_ != nullptr) http_->Stop();
     if (grpc_ != nullptr) grpc_->Shutdown(Duration::zero());
   }
@@ -98,11 +104,13 @@ class Router final : public RouterServer {
  private:
   Metrics metrics_;
   placement::Placement placement_;
+  KillerTable killers_;
   WorkerRegistry registry_;
   RouterMetrics router_metrics_;
   ActiveGenerations active_;
   Executor executor_;
-  RouterCore core_;
+  RouterCore core_{.clock = SystemClock::Get()};
+  HealthMonitor monitor_{&core_};
   std::unique_ptr<grpc::Service> control_;
   std::unique_ptr<grpc::Service> inference_;
   std::atomic<bool> ready_ = false;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/status.h"
+#include "services/router/router_core.h"
 
 namespace pagoda::router {
 
@@ -22,6 +23,8 @@ class RouterServer {
     std::string kvstore;                    // HOST:PORT, or empty; not asked yet
     std::string policy = "predicted";
     bool allow_placement_override = false;
+    HealthLimits health;
+    GenerationLimits limits;
   };
 
   // Loads the tokenizer and listens before it returns; workers are not needed to be ready. Errors

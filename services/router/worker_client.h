@@ -23,11 +23,14 @@ class WorkerCall {
   virtual void Cancel() = 0;
 };
 
+// Owns a channel, so the last reference must not be dropped on a thread of gRPC
+// (common/rpc/channel.h). Its calls hold one each.
 class WorkerClient {
  public:
   struct Callbacks {
     std::function<void(const v1::WorkerGenerateResponse&)> on_message;
-    std::function<void(Status)> on_done;  // once, last
+    // Once, last. `reached`: the worker had taken the request up.
+    std::function<void(Status, bool reached)> on_done;
   };
 
   // `address`: HOST:PORT. Connecting begins with the first call and then goes on by itself.

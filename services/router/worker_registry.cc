@@ -29,11 +29,28 @@ StatusOr<SpaceFields> ReadSpaceFields(const v1::SpaceFields& fields) {
   return space;
 }
 
+const char* HangName(Hang hang) {
+  switch (hang) {
+    case Hang::kFrozen:
+      return "frozen";
+    case Hang::kStuck:
+      return "stuck";
+    case Hang::kNone:
+      break;
+  }
+  return "well again";
+}
+
 }  // namespace
 
 WorkerRegistry::WorkerRegistry(const Options& options, std::shared_ptr<const ServedModel> model,
-                               placement::Placement* placement)
-    : options_(options), model_(std::move(model)), placement_(placement) {}
+                               placement::Placement* placement, KillerTable* killers,
+                               const Clock* clock)
+    : options_(options),
+      model_(std::move(model)),
+      placement_(placement),
+      killers_(killers),
+      clock_(clock) {}
 
 Status WorkerRegistry::Check(const v1::RegisterRequest& request, Space* space) const {
   if (!IsProcessName(request.name())) {
@@ -124,7 +141,12 @@ StatusOr<v1::ReportResponse> WorkerRegistry::OnReport(uint64_t stream,
   entry.stream = stream;
   entry.last_report = report;
   placement_->SetPrefillRate(report.instance_id(), report.prefill_tokens_per_second());
-  placement_->SetDraining(report.instance_id(), entry.draining || report.draining());
+  entry.worker->draining = entry.draining || report.draining();
+  TimePoint now = clock_->Now();
+  entry.health.OnReport(now, report);
+  SetHang(report.instance_id(), entry, entry.health.Check(now, options_.health));
+  UpdatePlacement(report.instance_id(), entry);
+  killers_->OnReport(report.instance_id());
   return v1::ReportResponse();
 }
 
@@ -134,14 +156,53 @@ void WorkerRegistry::OnReportsEnded(uint64_t stream) {
     if (entry.stream != stream) continue;
     Log(LogLevel::kWarning, "worker gone: its report stream ended",
         {{"worker", entry.worker->name()}});
+    if (entry.worker->draining) {
+      killers_->OnWorkerLeft(instance_id);
+    } else {
+      killers_->OnWorkerDown(instance_id, /*gone=*/true);
+    }
     Erase(instance_id);
     return;
   }
 }
 
+void WorkerRegistry::SetHang(uint64_t instance_id, Entry& entry, Hang hang) {
+  if (hang == entry.hang) return;
+  entry.hang = hang;
+  if (hang != Hang::kNone) killers_->OnWorkerDown(instance_id, /*gone=*/false);
+  Log(LogLevel::kWarning, std::string("worker ") + HangName(hang),
+      {{"worker", entry.worker->name()}});
+}
+
+void WorkerRegistry::UpdatePlacement(uint64_t instance_id, const Entry& entry) {
+  placement_->SetAccepting(instance_id, !entry.worker->draining && entry.hang == Hang::kNone);
+}
+
+std::map<uint64_t, Hang> WorkerRegistry::CheckHealth(Duration stalled) {
+  std::map<uint64_t, Hang> hanging;
+  std::vector<std::shared_ptr<WorkerClient>> unused;  // freed after the lock
+  TimePoint now = clock_->Now();
+  MutexLock lock(mutex_);
+  for (auto& client : retired_) {
+    if (client.use_count() == 1) unused.push_back(std::move(client));
+  }
+  std::erase(retired_, nullptr);
+  for (auto& [instance_id, entry] : entries_) {
+    if (entry.stream == 0) continue;
+    entry.health.Forgive(stalled);
+    SetHang(instance_id, entry, entry.health.Check(now, options_.health));
+    UpdatePlacement(instance_id, entry);
+    if (entry.hang != Hang::kNone) hanging.emplace(instance_id, entry.hang);
+  }
+  return hanging;
+}
+
 void WorkerRegistry::Erase(uint64_t instance_id) {
   placement_->RemoveWorker(instance_id);
-  entries_.erase(instance_id);
+  auto found = entries_.find(instance_id);
+  if (found == entries_.end()) return;
+  retired_.push_back(found->second.worker->client);
+  entries_.erase(found);
 }
 
 Status WorkerRegistry::Drain(const std::string& name) {
@@ -149,7 +210,8 @@ Status WorkerRegistry::Drain(const std::string& name) {
   for (auto& [instance_id, entry] : entries_) {
     if (entry.worker->name() != name) continue;
     entry.draining = true;
-    placement_->SetDraining(instance_id, true);
+    entry.worker->draining = true;
+    UpdatePlacement(instance_id, entry);
     return absl::OkStatus();
   }
   return absl::NotFoundError("worker " + Quote(name) + " is not known");
@@ -163,9 +225,10 @@ v1::ListWorkersResponse WorkerRegistry::List() const {
     const v1::ReportRequest& report = entry.last_report;
     auto* out = response.add_workers();
     out->set_name(registration.name());
-    out->set_state(entry.stream == 0                     ? "lost"
-                   : entry.draining || report.draining() ? "draining"
-                                                         : "ready");
+    out->set_state(entry.stream == 0           ? "lost"
+                   : entry.hang != Hang::kNone ? HangName(entry.hang)
+                   : entry.worker->draining    ? "draining"
+                                               : "ready");
     out->set_grpc_address(registration.grpc_address());
     out->set_http_address(registration.http_address());
     out->set_pid(registration.pid());

@@ -36,7 +36,10 @@ class WorkerRegistryTest : public ::testing::Test {
 
   const std::shared_ptr<const ServedModel> model_ = testing::MakeTestModel();
   placement::Placement placement_{*placement::MakePolicy("round_robin", 1), SystemClock::Get()};
-  WorkerRegistry registry_{{.router_id = 77, .max_workers = 3}, model_, &placement_};
+  ManualClock clock_;
+  KillerTable killers_{&clock_};
+  WorkerRegistry registry_{
+      {.router_id = 77, .max_workers = 3}, model_, &placement_, &killers_, &clock_};
 };
 
 TEST_F(WorkerRegistryTest, AWorkerIsLiveFromItsFirstReportToTheEndOfItsStream) {
@@ -131,7 +134,7 @@ TEST_F(WorkerRegistryTest, PromptKeysAreMadeOncePerIdentity) {
 
   RequestPlan plan;
   plan.prompt_ids.resize(100, 5);
-  PromptKeys keys(plan, registry_.Live());
+  PromptKeys keys(plan, {}, registry_.Live());
   ASSERT_EQ(keys.prefixes().size(), 2u);
   EXPECT_EQ(keys.prefixes()[0].fingerprints.size(), 3u);  // full blocks of 32
   std::string first = keys.BlockKeysFor(*registry_.Find(1));
@@ -140,7 +143,7 @@ TEST_F(WorkerRegistryTest, PromptKeysAreMadeOncePerIdentity) {
   EXPECT_NE(first, keys.BlockKeysFor(*registry_.Find(3)));
 
   plan.scope = CacheScope::None();
-  EXPECT_TRUE(PromptKeys(plan, registry_.Live()).prefixes().empty());
+  EXPECT_TRUE(PromptKeys(plan, {}, registry_.Live()).prefixes().empty());
 }
 
 }  // namespace

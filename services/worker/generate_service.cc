@@ -101,6 +101,8 @@ class GenerateCall final : public grpc::ServerWriteReactor<Response> {
 
   void Begin(StatusOr<GenerationRequest> request) {
     if (!request.ok()) return stream_->Refuse(request.status());
+    // At once, so that the router knows that this worker has taken the request up.
+    StartSendInitialMetadata();
     StatusOr<SequenceId> id = engine_->Submit(*std::move(request), stream_);
     if (!id.ok()) return stream_->Refuse(id.status());
     bool cancelled;

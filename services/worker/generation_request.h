@@ -55,13 +55,13 @@ struct GenerationRequest {
 
 enum class FinishReason : uint8_t { kStop, kLength, kCancelled, kDeadline, kError };
 
-// computed + local + ram + disk = prompt_tokens, unless the request ended before its prompt was
-// done.
+// As v1::Usage. computed + local + ram + disk = prompt_tokens without `output_ids`, unless the
+// request ended before its prompt was done.
 struct GenerationUsage {
   uint32_t prompt_tokens = 0;
   uint32_t completion_tokens = 0;  // all output tokens, those of earlier attempts included
-  uint32_t computed = 0;           // prompt tokens, by where their KV came from
-  uint32_t local = 0;
+  uint32_t computed = 0;           // prompt tokens
+  uint32_t local = 0;              // prompt tokens and `output_ids`, by where their KV came from
   uint32_t ram = 0;
   uint32_t disk = 0;
   uint32_t recomputed = 0;  // tokens computed again: after a preemption, or `output_ids`

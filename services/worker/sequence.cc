@@ -39,11 +39,13 @@ bool Sequence::Account(int32_t from, int32_t to) {
     BlockSource source = table.at(block).source;
     int32_t seen = std::clamp(high_water_, begin, end);  // [begin, seen) was valid before
     int32_t prompt =
-        std::clamp(prompt_length(), seen, end);  // [seen, prompt) is prompt, first time
-    prompt_tokens_by_source_[static_cast<int>(source)] += prompt - seen;
+        std::clamp(prompt_length(), seen, end);          // [seen, prompt) is prompt, first time
+    int32_t given = std::clamp(delivered, prompt, end);  // [prompt, given): `output_ids`, likewise
     if (source == BlockSource::kComputed) {
-      recomputed_ += seen - begin;
-      recomputed_ += std::clamp(delivered, prompt, end) - prompt;
+      tokens_by_source_[static_cast<int>(source)] += prompt - seen;
+      recomputed_ += (seen - begin) + (given - prompt);
+    } else {
+      tokens_by_source_[static_cast<int>(source)] += given - seen;
     }
     begin = end;
   }
@@ -53,9 +55,7 @@ bool Sequence::Account(int32_t from, int32_t to) {
 }
 
 GenerationUsage Sequence::usage() const {
-  auto by = [this](BlockSource source) {
-    return prompt_tokens_by_source_[static_cast<int>(source)];
-  };
+  auto by = [this](BlockSource source) { return tokens_by_source_[static_cast<int>(source)]; };
   GenerationUsage usage;
   usage.prompt_tokens = prompt_length();
   usage.completion_tokens = num_output();

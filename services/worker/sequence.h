@@ -63,8 +63,9 @@ class Sequence {
   // Adds a sampled token. Returns why the sequence ends with it, if it does.
   std::optional<FinishReason> Append(TokenId token);
 
-  // The frontier moved from `from` to `to`: counts each prompt token once, by its source, and what
-  // is computed again. Returns true when this completed the prompt for the first time.
+  // The frontier moved from `from` to `to`: counts each token of the prompt and of `output_ids`
+  // once, by its source, and what is computed again. Returns true when this completed the prompt
+  // for the first time.
   bool Account(int32_t from, int32_t to);
 
   // Counts so far; `pushed` is the transfer's to know.
@@ -97,7 +98,7 @@ class Sequence {
   std::vector<TokenId> tokens_;
   BlockKeyChain keys_;
   int32_t high_water_ = 0;  // the furthest frontier ever
-  std::array<uint32_t, kNumBlockSources> prompt_tokens_by_source_{};
+  std::array<uint32_t, kNumBlockSources> tokens_by_source_{};
   uint32_t recomputed_ = 0;
 };
 

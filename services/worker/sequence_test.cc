@@ -61,6 +61,22 @@ TEST(SequenceTest, TokensOfAnEarlierAttemptCountAgainstTheLimitButAreNotPrompt) 
   EXPECT_EQ(sequence->usage().completion_tokens, 3u);
 }
 
+TEST(SequenceTest, TokensOfAnEarlierAttemptThatAreReusedCountByTheirSource) {
+  GenerationRequest request = Request(Tokens(6), 9);
+  request.output_ids = {90, 91, 92, 93};
+  auto sequence = MakeSequence(1, request, 4);
+  sequence->table.Set(0, {BlockId{0}, BlockState::kReady, BlockSource::kLocal});
+  sequence->table.Set(1, {BlockId{1}, BlockState::kReady, BlockSource::kRam});
+  sequence->table.Set(2, {BlockId{2}, BlockState::kComputing, BlockSource::kComputed});
+  sequence->Account(0, 8);
+  sequence->Account(8, 10);
+  GenerationUsage usage = sequence->usage();
+  EXPECT_EQ(usage.local, 4u);
+  EXPECT_EQ(usage.ram, 4u);  // two of the prompt, two delivered ones
+  EXPECT_EQ(usage.computed, 0u);
+  EXPECT_EQ(usage.recomputed, 2u);  // 6 + 4 - 8
+}
+
 // R65
 TEST(SequenceTest, EachPromptTokenIsCountedOnceByItsSourceAlsoAfterAPreemption) {
   auto sequence = MakeSequence(1, Request(Tokens(14), 4), 4);

@@ -35,6 +35,9 @@ class Cluster:
         free_ports = ["--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0"]
         self.command = [str(pathlib.Path(bin_dir) / "pagoda"), "up", "--model", str(model), "--workers",
                         str(workers), *free_ports, *([] if restart else ["--no-restart"]), "--poison-freed-blocks", *flags]
+        if "--frozen-after-ms" not in flags:
+            # An overloaded machine may hold a report up for longer than the default.
+            self.command += ["--frozen-after-ms", "20000"]
         self.log = tempfile.TemporaryFile(mode="w+")
 
     def __enter__(self):

@@ -22,6 +22,7 @@ KV_TRANSFER = "services/worker/kv_transfer_test.cc"
 ENGINE = "services/worker/engine_test.cc"
 DISK = "services/kvstore/disk_tier_test.cc"
 TIERED = "services/kvstore/tiered_store_test.cc"
+RESUME = "services/router/generation_resume_test.cc"
 
 # Series that no healthy cluster moves: the unit test that does, and what in its body shows it. One line each.
 MOVED_BY_UNIT_TEST = {
@@ -31,6 +32,13 @@ MOVED_BY_UNIT_TEST = {
     "router_retries_total": (
         "services/router/router_http_test.cc", "RouterHttpTest.AFailureBeforeTheFirstTokenIsTriedElsewhereAndCounted",
         "router_retries_total 1"),
+    "router_resumes_total": (RESUME, "ResumeTest.AnAnswerIsContinuedTwiceAtMost", "router_resumes_total 2"),
+    "router_killers_refused_total": (
+        RESUME, "ResumeTest.ARequestThatTwoWorkersDiedOfIsRefusedAndTheThirdLives", "router_killers_refused_total 2"),
+    "router_worker_hangs_total{state=frozen}": (
+        RESUME, "ResumeTest.AFrozenWorkerLosesItsStreamsAndGetsNoneUntilItReports", 'state=\\"frozen\\"} 1'),
+    "router_worker_hangs_total{state=stuck}": (
+        RESUME, "ResumeTest.AWorkerWithWorkAndNoStepIsStuck", 'state=\\"stuck\\"} 1'),
     "kv_load_blocks_total{result=missing}": (
         KV_TRANSFER, "KvTransferTest.FewerBlocksThanPromisedIsAnAnswerForEachBlock", 'Loads("missing"), 1'),
     "kv_load_blocks_total{result=corrupt}": (

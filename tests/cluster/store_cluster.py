@@ -69,7 +69,7 @@ class StoreCluster(Cluster):
         try:
             self.store = self._run(self.store_program, "--ram-bytes", str(256 << 20))
             router = self._run("pagoda-router", "--model", self.model, "--allow-placement-override",
-                               "--kvstore", self.store.grpc)
+                               "--frozen-after-ms", "20000", "--kvstore", self.store.grpc)
             for i in range(self.num_workers):
                 self._run("pagoda-worker", "--model", self.model, "--name", f"worker-{i}", "--router", router.grpc,
                           "--kvstore", self.store.grpc, "--kv-cache-bytes", str(128 << 20), "--threads", "1",

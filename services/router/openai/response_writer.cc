@@ -31,7 +31,10 @@ std::string Field(const char* name, uint64_t value) {
 }
 
 std::string UsageJson(const v1::Usage& usage) {
-  uint32_t cached = usage.local() + usage.ram() + usage.disk();
+  // Of the prompt: after a resume, output tokens may have been found as well.
+  uint32_t cached =
+      std::min(usage.local() + usage.ram() + usage.disk(),
+               usage.prompt_tokens() - std::min(usage.prompt_tokens(), usage.computed()));
   std::string json =
       "{" + Field("prompt_tokens", usage.prompt_tokens()) + "," +
       Field("completion_tokens", usage.completion_tokens()) + "," +
@@ -40,7 +43,8 @@ std::string UsageJson(const v1::Usage& usage) {
       Field("computed", usage.computed()) + "," + Field("local", usage.local()) + "," +
       Field("ram", usage.ram()) + "," + Field("disk", usage.disk()) + "," +
       Field("recomputed", usage.recomputed()) + "," + Field("pushed", usage.pushed()) + "," +
-      Field("retries", usage.retries()) + ",\"workers\":[";
+      Field("resumed", usage.resumed()) + "," + Field("retries", usage.retries()) +
+      ",\"workers\":[";
   for (int i = 0; i < usage.workers_size(); ++i) {
     json += (i > 0 ? "," : "") + Quoted(usage.workers(i));
   }
@@ -143,6 +147,7 @@ void AddUsage(const v1::Usage& more, v1::Usage* sum) {
   sum->set_disk(sum->disk() + more.disk());
   sum->set_recomputed(sum->recomputed() + more.recomputed());
   sum->set_pushed(sum->pushed() + more.pushed());
+  sum->set_resumed(sum->resumed() + more.resumed());
   sum->set_retries(sum->retries() + more.retries());
   for (const std::string& worker : more.workers()) {
     const auto& known = sum->workers();

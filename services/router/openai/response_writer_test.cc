@@ -36,6 +36,7 @@ v1::Usage SomeUsage() {
   usage.set_recomputed(5);
   usage.set_pushed(6);
   usage.set_retries(1);
+  usage.set_resumed(7);
   usage.add_workers("w0");
   return usage;
 }
@@ -65,6 +66,7 @@ TEST(ResponseWriterTest, AWholeChatHasAllFieldsOfAStrictClient) {
                   {"disk", 3},
                   {"recomputed", 5},
                   {"pushed", 6},
+                  {"resumed", 7},
                   {"retries", 1},
                   {"workers", {"w0"}}}}};
   EXPECT_EQ(body["usage"], usage);

@@ -32,6 +32,12 @@ class AnswerStream final : public grpc::ServerWriteReactor<v1::WorkerGenerateRes
   AnswerStream(FakeAnswer answer, BoundedQueue<int>* cancels)
       : answer_(std::move(answer)), cancels_(cancels) {}
 
+  void Begin() {
+    // As a real worker that takes a request up; a refusal is the status alone.
+    if (!answer_.messages.empty() || answer_.hang) StartSendInitialMetadata();
+    Next();
+  }
+
   void Next() {
     if (next_ < answer_.messages.size()) {
       message_.Clear();
@@ -106,7 +112,7 @@ class FakeWorker::Service final : public v1::Worker::CallbackService {
       last_time_left_ = context->deadline() - std::chrono::system_clock::now();
     }
     auto* stream = new AnswerStream(script_(*request), &cancels_);  // deletes itself in OnDone
-    stream->Next();
+    stream->Begin();
     return stream;
   }
 

@@ -45,6 +45,7 @@ std::unique_ptr<RouterServer> StartTestRouter(RouterServer::Options options) {
   options.grpc_address = "127.0.0.1:0";
   options.http_address = "127.0.0.1:0";
   options.model = path;
+  options.health.frozen_after = std::chrono::hours(1);  // fake workers report once
   auto router = OrDie(RouterServer::Start(options));
   std::filesystem::remove_all(folder);  // the router has read what it needs
   return router;

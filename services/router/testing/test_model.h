@@ -16,7 +16,7 @@ inline constexpr uint32_t kTestContext = 512;
 // Served as "tiny" and "tiny-alias".
 std::shared_ptr<const ServedModel> MakeTestModel();
 
-// A router on free ports that serves the tiny model as "tiny".
+// A router on free ports that serves the tiny model as "tiny" and takes no worker for frozen.
 std::unique_ptr<RouterServer> StartTestRouter(RouterServer::Options options = {});
 
 }  // namespace pagoda::router::testing
