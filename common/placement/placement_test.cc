@@ -167,7 +167,7 @@ TEST_F(PlacementTest, BooksAddUpUnderRandomUse) {
         if (random() % 4 == 0) placement.RemoveWorker(id);
         break;
       case 2:
-        placement.SetDraining(id, random() % 2 == 0);
+        placement.SetAccepting(id, random() % 2 == 0);
         break;
       case 3:
         if (!tickets.empty()) placement.OnFirstToken(tickets[random() % tickets.size()]);
