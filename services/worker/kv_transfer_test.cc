@@ -303,7 +303,9 @@ TEST_F(KvTransferTest, R26CallsThatMissTheirDeadlinesAreCountedByKind) {
   events_.Pop();
   // The counter follows a load's last event.
   while (missed("load") == 0) std::this_thread::yield();
-  EXPECT_EQ(missed("lookup") + missed("load") + missed("push"), 3);
+  EXPECT_EQ(missed("lookup"), 1);
+  EXPECT_EQ(missed("load"), 1);
+  EXPECT_EQ(missed("push"), 1);
 }
 
 TEST_F(KvTransferTest, WhenTooManyCallsWaitEachStillGetsItsAnswer) {

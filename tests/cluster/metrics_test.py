@@ -20,6 +20,7 @@ from cluster import ApiError, Cluster, eventually
 
 KV_TRANSFER = "services/worker/kv_transfer_test.cc"
 ENGINE = "services/worker/engine_test.cc"
+QUARANTINE = "services/worker/engine_quarantine_test.cc"
 DISK = "services/kvstore/disk_tier_test.cc"
 TIERED = "services/kvstore/tiered_store_test.cc"
 RESUME = "services/router/generation_resume_test.cc"
@@ -44,7 +45,8 @@ MOVED_BY_UNIT_TEST = {
     "kv_load_blocks_total{result=corrupt}": (
         KV_TRANSFER, "KvTransferTest.ACorruptBlockIsNotUsed", 'Loads("corrupt"), 1'),
     "kv_load_blocks_total{result=refused}": (
-        KV_TRANSFER, "KvTransferTest.ABlockOfAnotherSpaceIsRefusedBeforeAByteIsTaken", 'Loads("refused"), 1'),
+        KV_TRANSFER, "KvTransferTest.R8ABlockOfAnotherSpaceIsRefusedBeforeAByteIsTakenAndReported",
+        'Loads("refused"), 1'),
     "kv_load_blocks_total{result=failed}": (
         ENGINE, "EngineTest.ALoadIsWaitedForAsLongAsComputingItsTokensWouldTake",
         'kv_load_blocks_total{result=\\"failed\\"}") < 12'),
@@ -63,6 +65,19 @@ MOVED_BY_UNIT_TEST = {
     "kv_push_pending_blocks": (
         KV_TRANSFER, "KvTransferTest.ASlowStoreMakesPushesDropAndHoldsNothingUp",
         'Value("kv_push_pending_blocks"), 2'),
+    "kv_deadline_misses_total{call=lookup}": (
+        KV_TRANSFER, "KvTransferTest.R26CallsThatMissTheirDeadlinesAreCountedByKind", 'missed("lookup"), 1'),
+    "kv_deadline_misses_total{call=load}": (
+        KV_TRANSFER, "KvTransferTest.R26CallsThatMissTheirDeadlinesAreCountedByKind", 'missed("load"), 1'),
+    "kv_deadline_misses_total{call=push}": (
+        KV_TRANSFER, "KvTransferTest.R26CallsThatMissTheirDeadlinesAreCountedByKind", 'missed("push"), 1'),
+    "kv_recheck_blocks_total{result=ok}": (
+        QUARANTINE, "EngineQuarantineTest.RightBlocksPassTheirRecheckAndNobodySeesIt", 'Rechecks("ok") == 12'),
+    "kv_recheck_blocks_total{result=mismatch}": (
+        QUARANTINE, "EngineQuarantineTest.AWrongBlockEndsItsReadersAndNothingOfItsProducerIsLoadedAgain",
+        'Rechecks("mismatch"), 1'),
+    "kv_recheck_blocks_total{result=dropped}": (
+        QUARANTINE, "EngineQuarantineTest.ARecheckThatNeverRanIsCountedAsDropped", 'Rechecks("dropped"), 0'),
     "num_requests_waiting": (ENGINE, "EngineTest.RequestsThatWaitAreCounted", 'Value("num_requests_waiting"), '),
     "request_success_total{finished_reason=deadline}": (
         ENGINE, "EngineTest.ARequestEndsWhenItsDeadlinePasses", 'finished_reason=\\"deadline\\"}"), 1'),
@@ -90,6 +105,9 @@ MOVED_BY_UNIT_TEST = {
         'hop=\\"ram\\"} 2'),
     "kv_corrupt_blocks_total{hop=disk}": (
         DISK, "DiskTierTest.R13AFlippedByteIsFoundQuarantinedAndNeverComesBack", 'hop=\\"disk\\"} 1'),
+    "kv_corrupt_blocks_total{hop=reader}": (
+        "services/kvstore/ram_tier_test.cc", "RamTier.AReportedBlockIsCountedOnceAndItsReadersKeepTheirBytes",
+        'hop=\\"reader\\"} 1'),
     "kvstore_bytes{tier=disk}": (DISK, "DiskTierTest.TheOldestGoFirst", 'kvstore_bytes{tier=\\"disk\\"} "'),
     "kvstore_blocks{tier=disk}": (DISK, "DiskTierTest.TheOldestGoFirst", 'kvstore_blocks{tier=\\"disk\\"} 4'),
     "kvstore_disk_errors_total{op=write}": (
