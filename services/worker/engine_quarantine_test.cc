@@ -211,6 +211,35 @@ TEST_F(EngineQuarantineTest, RightBlocksPassTheirRecheckAndNobodySeesIt) {
   EXPECT_EQ(worker.engine->stats().free_blocks, kPoolBlocks);
 }
 
+TEST_F(EngineQuarantineTest, AStepThatRechecksGivesEveryRequestItsNextToken) {
+  request_.max_tokens = 200;
+  Produce(request_);
+  Worker worker(&held_, 12, 1);
+  std::vector<std::shared_ptr<Client>> clients = {worker.Submit(request_).second};
+  auto count = [&] {
+    std::pair<size_t, size_t> tokens_and_live;
+    for (const auto& client : clients) {
+      tokens_and_live.first += client->tokens.size();
+      tokens_and_live.second += !client->result;
+    }
+    return tokens_and_live;
+  };
+  double rechecked = 0;
+  for (int i = 0; rechecked < 12; ++i) {
+    ASSERT_LT(i, 10'000'000) << "no progress";
+    auto [tokens, live] = count();
+    worker.engine->RunOnce(TimePoint{});
+    if (worker.Rechecks("ok") == rechecked) continue;
+    rechecked = worker.Rechecks("ok");
+    EXPECT_EQ(count().first - tokens, live) << "after " << rechecked << " rechecks";
+    // Its prompt takes two steps.
+    auto first = static_cast<TokenId>(200 + rechecked * 50);
+    if (static_cast<int>(rechecked) % 3 == 0) {
+      clients.push_back(worker.Submit(Request(Tokens(100, first), 3)).second);
+    }
+  }
+}
+
 TEST_F(EngineQuarantineTest, ARecheckThatNeverRanIsCountedAsDropped) {
   Produce(request_);
   Worker worker(&held_, 12, 1);

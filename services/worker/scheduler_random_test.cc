@@ -2,6 +2,9 @@
 // at all, resumed, quarantined or rechecked, every sequence gets the tokens of a lone run, and
 // every block has exactly the owners it should.
 //
+// In some schedules loads bring wrong bytes. Who sampled while it held them may get other tokens,
+// nobody else; a recheck finds a difference exactly when such a block is in the prefix.
+//
 // A failing case prints its seed; PAGODA_TEST_SEED=N runs that one alone. PAGODA_TEST_SCHEDULES=N
 // sets how many run.
 #include <gtest/gtest.h>
@@ -10,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 
 #include "services/worker/block_recheck.h"
@@ -36,6 +40,10 @@ struct Totals {
   int64_t quarantined = 0;  // sequences that held a quarantined block
   int64_t rechecked = 0;
   int64_t recheck_dropped = 0;
+  int64_t wrong = 0;       // loaded blocks
+  int64_t mismatched = 0;  // rechecks
+  int64_t ended_by_mismatch = 0;
+  int64_t read_wrong = 0;  // sequences that ended before anybody found out
 };
 
 class RandomSchedule {
@@ -46,6 +54,7 @@ class RandomSchedule {
         block_tokens_(Pick({2, 4, 8})),
         num_blocks_(Uniform(4, 24)),
         options_(RandomOptions()),
+        wrong_rate_(Chance(0.2) ? 0.2 : 0),
         model_(num_blocks_, block_tokens_, kVocabulary),
         blocks_(num_blocks_),
         scheduler_(options_, &blocks_),
@@ -163,11 +172,17 @@ class RandomSchedule {
         std::memset(memory.data(), 0xFF, memory.size());  // behind the last slot, as when computed
         std::memcpy(memory.data(), pending.bytes.data(), pending.bytes.size() * 8);
       }
+      const bool wrong = ok && Chance(wrong_rate_);
+      if (wrong) memory[Uniform(0, block_tokens_ * 8 - 1)] ^= std::byte{1};
       auto taken = scheduler_.OnBlockLoaded(pending.load, pending.entry, ok,
                                             Chance(0.5) ? BlockSource::kRam : BlockSource::kDisk,
                                             /*producer=*/7);
       ASSERT_TRUE(ok || !taken);
       if (taken) recheck_.OnLoaded(*taken->sequence, taken->block_index);
+      if (taken && wrong) {
+        wrong_.insert(pending.block);
+        ++totals_->wrong;
+      }
       totals_->loaded += ok;
       loads_.erase(loads_.begin() + static_cast<ptrdiff_t>(i));
     }
@@ -203,6 +218,11 @@ class RandomSchedule {
     BuildStepPlan(step, plan_);
     if (rechecks) recheck_.AppendTo(plan_);
     ASSERT_LE(plan_.num_rows, options_.max_num_batched_tokens);
+    for (const Scheduler::Chunk& chunk : step.chunks) {
+      const Sequence& sequence = *chunk.sequence;
+      if (chunk.samples && HoldsWrong(sequence, sequence.num_tokens()))
+        misled_.insert(sequence.id());
+    }
     ASSERT_TRUE(model_.Launch(plan_).ok());
     StepResult result;
     ASSERT_TRUE(model_.Collect({}, result).ok());
@@ -229,16 +249,48 @@ class RandomSchedule {
   void PoisonFreed() {
     for (BlockId block : blocks_.TakeFreed()) {
       std::memset(model_.Bytes(block).data(), 0xFF, model_.block_bytes());
+      wrong_.erase(block);
     }
+  }
+
+  // Whether one of the blocks of the first `num_tokens` tokens was loaded with wrong bytes.
+  bool HoldsWrong(const Sequence& sequence, int32_t num_tokens) const {
+    for (int32_t i = 0; i < BlocksFor(num_tokens, block_tokens_); ++i) {
+      if (wrong_.contains(sequence.table.at(i).id)) return true;
+    }
+    return false;
   }
 
   void EndRecheck() {
     const bool computed = !Chance(0.1);
     BlockRecheck::Result result = recheck_.Finish(computed);
-    ASSERT_EQ(result.outcome,
-              computed ? BlockRecheck::Outcome::kEqual : BlockRecheck::Outcome::kDropped);
+    std::vector<BlockId> blocks;
+    bool wrong = false;
+    for (const BlockRef& ref : result.refs) {
+      blocks.push_back(*blocks_.Find(ref.key));
+      wrong |= wrong_.contains(blocks.back());
+    }
+    for (size_t i = blocks.size(); i-- > 0;) blocks_.Release(blocks[i]);
+    ASSERT_EQ(result.outcome, !computed ? BlockRecheck::Outcome::kDropped
+                              : wrong   ? BlockRecheck::Outcome::kDifferent
+                                        : BlockRecheck::Outcome::kEqual);
     ASSERT_FALSE(result.producers.empty());
     ++totals_->rechecked;
+    if (result.outcome != BlockRecheck::Outcome::kDifferent) return;
+    ++totals_->mismatched;
+    for (Sequence* holder : scheduler_.Quarantine(result.refs[result.first_loaded]).holders) {
+      if (holder->has_sampled()) {
+        ++totals_->ended_by_mismatch;
+        scheduler_.Remove(holder);
+        live_.erase(holder->id());
+      } else {
+        scheduler_.Restart(*holder);
+      }
+    }
+    for (size_t i = result.first_loaded; i < blocks.size(); ++i) {
+      ASSERT_EQ(blocks_.references(blocks[i]), 0) << "a block that was found wrong is still read";
+      ASSERT_FALSE(blocks_.Find(result.refs[i].key)) << "a block that was found wrong is found";
+    }
   }
 
   // A loaded block is suspected: nobody uses it, or what was made from it, any more.
@@ -311,7 +363,8 @@ class RandomSchedule {
         TableBlock block = sequence->table.at(i / block_tokens_);
         if (i >= sequence->table.frontier() && block.state != BlockState::kReady) continue;
         auto* slots = reinterpret_cast<FakeModel::Slot*>(model_.Bytes(block.id).data());
-        ASSERT_EQ(slots[i % block_tokens_], right[i]) << "token " << i;
+        if (slots[i % block_tokens_] == right[i]) continue;
+        ASSERT_TRUE(HoldsWrong(*sequence, i + 1)) << "token " << i;
       }
     }
   }
@@ -327,7 +380,11 @@ class RandomSchedule {
     std::vector<TokenId> right = FakeModel::Generate(request.prompt_ids, sequence.num_output(),
                                                      request.sampling.seed, kVocabulary);
     auto output = sequence.tokens().subspan(sequence.prompt_length());
-    ASSERT_EQ(std::vector<TokenId>(output.begin(), output.end()), right);
+    if (misled_.contains(sequence.id())) {
+      ++totals_->read_wrong;
+    } else {
+      ASSERT_EQ(std::vector<TokenId>(output.begin(), output.end()), right);
+    }
     GenerationUsage usage = sequence.usage();
     ASSERT_EQ(usage.computed + usage.local + usage.ram + usage.disk, usage.prompt_tokens);
     ASSERT_TRUE(usage.recomputed == 0 || sequence.num_preemptions > 0 ||
@@ -342,6 +399,7 @@ class RandomSchedule {
   const int block_tokens_;
   const int num_blocks_;
   const Scheduler::Options options_;
+  const double wrong_rate_;
   FakeModel model_;
   BlockManager blocks_;
   Scheduler scheduler_;
@@ -351,6 +409,8 @@ class RandomSchedule {
   uint64_t next_id_ = 1;
   std::map<SequenceId, std::unique_ptr<Sequence>> live_;
   std::vector<PendingEntry> loads_;
+  std::set<BlockId> wrong_;      // loaded, with wrong bytes
+  std::set<SequenceId> misled_;  // sampled while they held such a block
 };
 
 TEST(SchedulerRandomTest, EveryRandomScheduleGivesTheTokensOfALoneRun) {
@@ -377,11 +437,17 @@ TEST(SchedulerRandomTest, EveryRandomScheduleGivesTheTokensOfALoneRun) {
   EXPECT_GT(totals.quarantined, 0);
   EXPECT_GT(totals.rechecked, 0);
   EXPECT_GT(totals.recheck_dropped, 0);
+  EXPECT_GT(totals.wrong, 0);
+  EXPECT_GT(totals.mismatched, 0);
+  EXPECT_GT(totals.ended_by_mismatch, 0);
+  EXPECT_GT(totals.read_wrong, 0);
   printf(
       "preempted %ld, cancelled %ld, local tokens %ld, loaded blocks %ld, abandoned loads %ld, "
-      "resumed %ld, quarantined %ld, rechecked %ld, rechecks dropped %ld\n",
+      "resumed %ld, quarantined %ld, rechecked %ld, rechecks dropped %ld, wrong blocks %ld, "
+      "mismatches %ld, ended by them %ld, read wrong bytes until the end %ld\n",
       totals.preempted, totals.cancelled, totals.local, totals.loaded, totals.late, totals.resumed,
-      totals.quarantined, totals.rechecked, totals.recheck_dropped);
+      totals.quarantined, totals.rechecked, totals.recheck_dropped, totals.wrong, totals.mismatched,
+      totals.ended_by_mismatch, totals.read_wrong);
 }
 
 }  // namespace

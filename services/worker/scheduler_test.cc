@@ -50,6 +50,9 @@ class SchedulerTest : public ::testing::Test {
     loads_ = step.loads;
     preempted_ += step.num_preempted;
     Check();
+    for (spare_rows_ = 0; spare_rows_ < 1000 && scheduler_->HasSpareRows(spare_rows_ + 1);) {
+      ++spare_rows_;
+    }
     Chunks chunks;
     std::vector<uint64_t> ended;
     completed_ = scheduler_->OnComputed(step);
@@ -80,6 +83,7 @@ class SchedulerTest : public ::testing::Test {
   std::map<uint64_t, std::unique_ptr<Sequence>> live_;
   std::vector<Scheduler::LoadOrder> loads_;
   std::vector<Scheduler::SequenceBlock> completed_;
+  int32_t spare_rows_ = 0;  // of the last step
   int preempted_ = 0;
   int64_t computed_ = 0;
   int64_t recomputed_ = 0;
@@ -252,6 +256,46 @@ TEST_F(SchedulerTest, APausedSequenceIsNotComputedAndTheOthersGoOn) {
   EXPECT_THAT(Step(), ElementsAre(Rows(2, 6, 1)));
   first->paused = false;
   EXPECT_THAT(Step(), ElementsAre(Rows(1, 6, 1), Rows(2, 7, 1)));
+}
+
+TEST_F(SchedulerTest, RowsAreSpareOnlyWhileNobodyWaitsLoadsOrComputesAPrompt) {
+  Make(100, {.max_num_batched_tokens = 16, .max_num_seqs = 3});
+  Step();
+  EXPECT_EQ(spare_rows_, 16);
+  Add(1, Request(Tokens(20), 100));
+  EXPECT_THAT(Step(), ElementsAre(Rows(1, 0, 16)));
+  EXPECT_EQ(spare_rows_, 0);
+  EXPECT_THAT(Step(), ElementsAre(Rows(1, 16, 4)));
+  EXPECT_EQ(spare_rows_, 0) << "a prompt is computed, though 12 rows are left";
+  Step();
+  EXPECT_EQ(spare_rows_, 15);
+  Sequence* asks = Add(2, Request(Tokens(3, 100), 100));
+  asks->lookup = {.pending = true, .deadline = At(10), .held = {}};
+  Step();
+  EXPECT_EQ(spare_rows_, 0) << "one waits for the store's answer";
+  asks->lookup.pending = false;
+  Step();
+  EXPECT_EQ(spare_rows_, 0);
+  Step();
+  EXPECT_EQ(spare_rows_, 14);
+  Add(3, Request(Tokens(14, 200), 2), {true, true});
+  EXPECT_THAT(Step(), ElementsAre(Rows(1, 23 + 1, 1), Rows(2, 4, 1)));
+  EXPECT_EQ(spare_rows_, 0) << "one waits for its blocks";
+  Remove(3);
+  Step();
+  EXPECT_EQ(spare_rows_, 14);
+}
+
+TEST_F(SchedulerTest, NoRowIsSpareWhenTheStepHasAsManySlicesAsItMay) {
+  Make(100, {.max_num_seqs = 2});
+  Add(1, Request(Tokens(3), 100));
+  Add(2, Request(Tokens(3, 100), 100));
+  Step();
+  Step();
+  EXPECT_EQ(spare_rows_, 0);
+  Remove(2);
+  Step();
+  EXPECT_GT(spare_rows_, 0);
 }
 
 TEST_F(SchedulerTest, RemovingASequenceGivesItsBlocksBackAtOnce) {
