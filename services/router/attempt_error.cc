@@ -12,8 +12,9 @@ Status PublicError(const Status& status) {
       return absl::UnavailableError("the worker went away or takes no requests");
     case absl::StatusCode::kInternal:
     case absl::StatusCode::kUnknown:
-    case absl::StatusCode::kDataLoss:
       return absl::InternalError("the worker failed");
+    case absl::StatusCode::kDataLoss:
+      return absl::InternalError("the worker failed: the tokens so far may be wrong");
     case absl::StatusCode::kDeadlineExceeded:
       return absl::DeadlineExceededError("the request's deadline passed");
     case absl::StatusCode::kCancelled:
@@ -28,16 +29,17 @@ Status PlacementError(const Status& status) {
   return InvalidField("worker", std::string(status.message()));
 }
 
-bool Retryable(const Status& status) {
+bool Retryable(const Status& status, bool continues) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kResourceExhausted:
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kInternal:
     case absl::StatusCode::kUnknown:
-    case absl::StatusCode::kDataLoss:
     case absl::StatusCode::kAborted:
       return true;
+    case absl::StatusCode::kDataLoss:
+      return !continues;
     default:
       return false;
   }

@@ -14,8 +14,9 @@ Status PublicError(const Status& status);
 // A placement's error, with the client's field if it is the client's.
 Status PlacementError(const Status& status);
 
-// Whether another worker might do better.
-bool Retryable(const Status& status);
+// Whether another worker might do better. `continues`: from tokens that were delivered, which a
+// worker that says DATA_LOSS suspects to be wrong.
+bool Retryable(const Status& status, bool continues);
 
 }  // namespace pagoda::router
 

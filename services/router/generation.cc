@@ -244,6 +244,7 @@ Status Generation::EndStatus(const Status& stream_status, const Status& abandone
   if (cancelled()) return absl::CancelledError("cancelled");
   if (overrun_) return abandoned;
   if (finish_ == v1::STOP || finish_ == v1::LENGTH) return absl::OkStatus();
+  if (absl::IsDataLoss(stream_status)) return stream_status;  // not even when it looks complete
   // Complete, and only its last message was lost: there is nothing to ask another worker for.
   if (!output_ids_.empty() && stop_ids_.contains(output_ids_.back())) {
     finish_ = v1::STOP;
@@ -303,7 +304,7 @@ void Generation::OnDone(Status stream_status, bool reached) {
        {"status", status}});
   last_error_ = PublicError(status);
   failed_.insert(instance_id_);
-  if (!Retryable(status)) return End(last_error_);
+  if (!Retryable(status, resuming())) return End(last_error_);
   if (handover) {
     ++handovers_;
     --(resumed_ > 0 ? charged_resumes_ : charged_before_);

@@ -205,6 +205,35 @@ TEST_F(ResumeTest, AnAnswerThatIsCompleteNeedsNoOtherWorker) {
   EXPECT_EQ(sink->text(), "ab");
 }
 
+TEST_F(ResumeTest, TokensThatMayBeWrongAreNotContinuedNorTakenForAnAnswer) {
+  const auto all = static_cast<uint32_t>(ByteIds(kText).size());
+  uint32_t delivered = 0;
+  auto script = [&](const auto& request) {
+    return Continue(request, kText, delivered, absl::DataLossError("a KV block was found wrong"));
+  };
+  FakeWorker& a = Add("a", script);
+  FakeWorker& b = Add("b", script);
+  size_t attempts = 0;
+  for (uint32_t tokens : {1u, all}) {
+    delivered = tokens;
+    auto sink = Start(Plan("q", all));
+    RecordingSink::Result result = End(*sink);
+    EXPECT_EQ(result.status.code(), absl::StatusCode::kInternal);
+    EXPECT_THAT(result.status.message(), HasSubstr("tokens so far may be wrong"));
+    EXPECT_EQ(sink->ids().size(), tokens);
+    EXPECT_EQ(a.requests().size() + b.requests().size(), ++attempts);
+  }
+}
+
+TEST_F(ResumeTest, DataLossBeforeTheFirstTokenIsTriedElsewhere) {
+  const Status lost = absl::DataLossError("a KV block was found wrong");
+  Add("a", [&](const auto& r) { return Continue(r, kText, 0, lost); });
+  Add("b", [](const auto& r) { return Continue(r, kText); });
+  auto sink = Start(Plan());
+  EXPECT_TRUE(End(*sink).status.ok());
+  EXPECT_EQ(sink->text(), kText);
+}
+
 TEST_F(ResumeTest, AnAnswerIsContinuedTwiceAtMost) {
   for (const char* name : {"a", "b", "c", "d"}) {
     Add(name, [](const auto& request) {
