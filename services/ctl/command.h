@@ -12,6 +12,7 @@ namespace pagoda::ctl {
 int RunUp(int argc, const char* const* argv);
 int RunChat(int argc, const char* const* argv);
 int RunWorkers(int argc, const char* const* argv);
+int RunDrain(int argc, const char* const* argv);
 int RunHealth(int argc, const char* const* argv);
 
 }  // namespace pagoda::ctl

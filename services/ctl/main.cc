@@ -19,6 +19,7 @@ constexpr Command kCommands[] = {
      pagoda::ctl::RunUp},
     {"chat", "talk with the model", "pagoda chat \"Why is the sky blue?\"", pagoda::ctl::RunChat},
     {"workers", "list the workers", "pagoda workers", pagoda::ctl::RunWorkers},
+    {"drain", "send a worker no new requests", "pagoda drain worker-1", pagoda::ctl::RunDrain},
     {"health", "ask a service whether it is ready", "pagoda health 127.0.0.1:7070",
      pagoda::ctl::RunHealth},
 };

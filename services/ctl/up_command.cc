@@ -47,7 +47,7 @@ that dies is restarted after 0.5 s, then 1 s ... 10 s, with the same flags and a
 
 Every other flag goes to each program that has it. Unless you say otherwise:
   --ram-bytes 1GiB --kv-cache-bytes 512MiB --kv-offload write_through --kv-load load
-  --allow-placement-override --threads (CPUs - 1) / workers, at least 1
+  --allow-placement-override --drain-delay 0 --threads (CPUs - 1) / workers, at least 1
 pagoda-router, pagoda-worker and pagoda-kvstore --help show their flags.
 
 example: pagoda up --model model.gguf --workers 2 --kv-cache-bytes 1GiB
@@ -91,7 +91,8 @@ StatusOr<FlagRules> AskPrograms(const std::string& folder) {
                     {"kv-cache-bytes", "512MiB", ""},
                     {"kv-offload", "write_through", ""},
                     {"kv-load", "load", ""},
-                    {"allow-placement-override", "", ""}};
+                    {"allow-placement-override", "", ""},
+                    {"drain-delay", "0", kWorkerProgram}};  // the router is told at once
   for (const char* program : {kStoreProgram, kRouterProgram, kWorkerProgram}) {
     PAGODA_ASSIGN_OR_RETURN(std::string text,
                             CaptureOutput(folder + "/" + program, {"--list-flags"},

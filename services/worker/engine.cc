@@ -121,7 +121,7 @@ bool Engine::WaitUntilIdle(TimePoint deadline) {
   return true;
 }
 
-void Engine::Stop() {
+void Engine::Stop(Duration push_grace) {
   Drain();
   stopping_ = true;
   inbox_.Wake();
@@ -132,7 +132,9 @@ void Engine::Stop() {
   for (Sequence* sequence : left) {
     Finish(*sequence, FinishReason::kError, absl::UnavailableError("this worker is stopping"));
   }
-  if (transfer_ != nullptr) transfer_->Stop();  // until nobody writes into the pool
+  if (transfer_ == nullptr) return;
+  transfer_->WaitUntilIdle(clock_->Now() + push_grace);
+  transfer_->Stop();  // until nobody writes into the pool
 }
 
 EngineStats Engine::stats() const {

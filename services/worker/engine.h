@@ -96,8 +96,9 @@ class Engine {
   // Waits for them until `deadline`. False when some were still there.
   bool WaitUntilIdle(TimePoint deadline);
 
-  // Ends every request with kError and UNAVAILABLE, and the thread. Idempotent.
-  void Stop();
+  // Ends every request with kError and UNAVAILABLE, and the thread. Blocks on their way to the
+  // store get `push_grace` to arrive, so that another worker can load them. Idempotent.
+  void Stop(Duration push_grace = Duration::zero());
 
   EngineStats stats() const;
 

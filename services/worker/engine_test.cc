@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <random>
+#include <thread>
 
 #include "common/kv/breaker_store.h"
 #include "common/kv/testing/in_memory_block_store.h"
@@ -337,6 +338,25 @@ TEST(EngineTest, StopEndsEveryRequestOnceAlsoThoseNotTakenYet) {
   }
   EXPECT_EQ(worker.engine->Submit(Request(Tokens(10), 2), first).status().code(),
             absl::StatusCode::kUnavailable);
+}
+
+TEST(EngineTest, R68BlocksOnTheirWayToTheStoreArriveBeforeTheEngineStops) {
+  InMemoryBlockStore held;
+  GatedStore store(&held);
+  store.Close();
+  Worker worker(SmallEngine(), &store);
+  auto [id, client] = worker.Submit(Request(Tokens(3 * kBlock), 20));
+  worker.StepUntil([&, c = client] { return !c->tokens().empty(); });
+  // The store answers some time after the requests have ended.
+  std::thread opener([&, c = client] {
+    c->Wait();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    store.Open();
+  });
+  worker.engine->Stop(std::chrono::hours(24));
+  EXPECT_EQ(client->result()->status.code(), absl::StatusCode::kUnavailable);
+  opener.join();
+  EXPECT_GE(worker.Value("kv_push_blocks_total{result=\"stored\"}"), 3);
 }
 
 TEST(EngineTest, NonFiniteLogitsEndThatRequestOnly) {

@@ -286,6 +286,13 @@ void KvTransfer::RefuseBlock(CorruptReport report) {
   });
 }
 
+void KvTransfer::WaitUntilIdle(TimePoint deadline) {
+  MutexLock lock(mutex_);
+  while (open_calls_ > 0) {
+    if (!none_open_.WaitUntil(mutex_, deadline)) return;
+  }
+}
+
 void KvTransfer::Stop() {
   stop_.request_stop();
   std::vector<std::stop_source> sources;

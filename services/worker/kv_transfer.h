@@ -139,6 +139,9 @@ class KvTransfer {
   // Nothing that this instance computed is loaded again.
   void RefuseProducer(uint64_t instance) { refused_.AddProducer(instance); }
 
+  // Waits until the store has answered every call, at most until `deadline`.
+  void WaitUntilIdle(TimePoint deadline);
+
   // Calls off what can be, waits until the store has let go of everything, and ends the thread.
   void Stop();
 

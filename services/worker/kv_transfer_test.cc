@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <optional>
+#include <thread>
 
 #include "common/base/bounded_queue.h"
 #include "common/kv/testing/in_memory_block_store.h"
@@ -360,6 +361,19 @@ TEST_F(KvTransferTest, StopCallsOffWhatWaitsAndReturnsWhenAllOfItHasEnded) {
   transfer_->Stop();
   EXPECT_EQ(events_.size(), 3u);
   EXPECT_EQ(Pushes("failed"), 1);
+}
+
+TEST_F(KvTransferTest, WaitingForTheStoreEndsWithItsLastAnswer) {
+  store_.Close();
+  auto pushed = std::make_shared<std::atomic<uint32_t>>(0);
+  transfer_->Push(sequence_->request(), Blocks(0, 2), pushed);
+  store_.WaitForCalls(1);
+  transfer_->WaitUntilIdle(SystemClock::Get()->Now());
+  EXPECT_EQ(*pushed, 0u) << "a store that does not answer is not waited for longer";
+  std::thread opener([this] { store_.Open(); });
+  transfer_->WaitUntilIdle(TimePoint::max());
+  EXPECT_EQ(*pushed, 2u);
+  opener.join();
 }
 
 TEST_F(KvTransferTest, BlocksThatNoMessageCanHoldAreRefusedAtStart) {

@@ -1,3 +1,4 @@
+#include <cstdio>
 
 #include "common/base/flag_set.h"
 #include "common/base/logging.h"
@@ -14,6 +15,10 @@ int main(int argc, char** argv) {
                         "--kvstore 127.0.0.1:7200");
   AddFlags(flags, options);
   if (auto status = flags.Parse(argc, argv)) return *status;
+  if (options.model.empty()) {
+    std::fputs("pagoda-worker: --model FILE is required\n", stderr);
+    return 2;
+  }
   pagoda::InitLogging(options.name, *pagoda::ParseLogLevel(options.log_level));
 
   pagoda::ShutdownSignal signal;

@@ -41,6 +41,12 @@ Registrar::~Registrar() {
   thread_.join();
 }
 
+void Registrar::ReportSoon() {
+  MutexLock lock(mutex_);
+  report_soon_ = true;
+  changed_.SignalAll();
+}
+
 void Registrar::Run() {
   std::minstd_rand random(static_cast<unsigned>(options_.registration.instance_id()));
   Duration backoff = kMinBackoff;
@@ -107,9 +113,10 @@ void Registrar::OnFirstAnswer() {
 bool Registrar::WaitOrStopped(Duration time) {
   TimePoint deadline = SystemClock::Get()->Now() + time;
   MutexLock lock(mutex_);
-  while (!stop_) {
+  while (!stop_ && !report_soon_) {
     if (!changed_.WaitUntil(mutex_, deadline)) break;
   }
+  report_soon_ = false;
   return stop_;
 }
 

@@ -37,6 +37,9 @@ class Registrar {
   explicit Registrar(Options options);
   ~Registrar();
 
+  // Reports now instead of at the next interval.
+  void ReportSoon();
+
   // True while the router holds our registration and answers our reports.
   bool registered() const { return registered_; }
 
@@ -45,7 +48,7 @@ class Registrar {
   bool Register();
   void Report();
   void OnFirstAnswer();
-  // Waits, at most until the registrar is stopped; true when it is.
+  // Waits, at most until ReportSoon or until the registrar is stopped; true when it is stopped.
   bool WaitOrStopped(Duration time);
   bool stopped();
   // Makes `context` the one that the destructor cancels (null: none). False when already stopped.
@@ -57,6 +60,7 @@ class Registrar {
   Mutex mutex_;
   CondVar changed_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+  bool report_soon_ ABSL_GUARDED_BY(mutex_) = false;
   grpc::ClientContext* current_call_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::shared_ptr<grpc::Channel> channel_;
   std::thread thread_;

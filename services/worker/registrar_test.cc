@@ -17,7 +17,7 @@ class FakeControl final : public v1::Control::Service {
                         v1::RegisterResponse* response) override {
     if (request->name() != "worker-0") return {grpc::StatusCode::INVALID_ARGUMENT, "name"};
     ++registrations;
-    response->set_report_interval_ms(1);
+    response->set_report_interval_ms(report_interval_ms);
     return grpc::Status::OK;
   }
   grpc::Status Report(
@@ -35,6 +35,7 @@ class FakeControl final : public v1::Control::Service {
 
   std::atomic<int> registrations = 0, reports = 0, wrong_reports = 0;
   std::atomic<int> reports_per_stream = 1'000'000;
+  std::atomic<uint32_t> report_interval_ms = 1;
 };
 
 Registrar::Options TestOptions(std::string address) {
@@ -64,6 +65,18 @@ TEST(RegistrarTest, RegistersAndThenReportsAtTheRoutersInterval) {
   EXPECT_TRUE(registrar.registered());
   EXPECT_EQ(control.registrations, 1);
   EXPECT_EQ(control.wrong_reports, 0);
+}
+
+TEST(RegistrarTest, AReportCanBeHadBeforeItsTime) {
+  FakeControl control;
+  control.report_interval_ms = 3'600'000;
+  auto server = rpc::Server::Start({.address = "127.0.0.1:0", .services = {&control}});
+  ASSERT_TRUE(server.ok());
+  Registrar registrar(TestOptions((*server)->address()));
+  ASSERT_TRUE(Eventually([&] { return registrar.registered(); }));
+  EXPECT_EQ(control.reports, 1);
+  registrar.ReportSoon();
+  EXPECT_TRUE(Eventually([&] { return control.reports == 2; }));
 }
 
 TEST(RegistrarTest, RegistersAgainWhenTheStreamEnds) {

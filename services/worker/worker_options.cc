@@ -83,6 +83,13 @@ void AddFlags(FlagSet& flags, WorkerOptions& options) {
                   &options.enable_chunked_prefill);
   flags.Add("weight-epoch", "raise to retire every block of an older model revision",
             &options.weight_epoch);
+  flags.Add(
+      "drain-delay",
+      "seconds after SIGTERM in which requests are still taken, until all know not to send any",
+      &options.drain_delay_s, 0, 24 * 3600);
+  flags.Add("drain-timeout",
+            "seconds after that for running requests to finish; the rest is left to other workers",
+            &options.drain_timeout_s, 0, 24 * 3600);
   flags.AddChecked("log-level", "debug, info, warning or error", &options.log_level, log_level);
 }
 

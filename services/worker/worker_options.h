@@ -39,6 +39,10 @@ struct WorkerOptions {
   bool enable_chunked_prefill = true;
 
   uint64_t weight_epoch = 0;
+  // Both together, and some seconds for the last messages, stay within the 30 s that Kubernetes
+  // gives.
+  int drain_delay_s = 5;
+  int drain_timeout_s = 20;
   std::string log_level = "info";
 };
 

@@ -2,14 +2,14 @@
 
 #include <unistd.h>
 
-#include <atomic>
 #include <filesystem>
-#include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "common/base/logging.h"
 #include "common/base/metrics.h"
+#include "common/base/mutex.h"
 #include "common/base/random.h"
 #include "common/base/version.h"
 #include "common/http/http_server.h"
@@ -29,8 +29,8 @@
 namespace pagoda::worker {
 namespace {
 
-// Longer answers are cut off at a shutdown; their clients see an error and ask again.
-constexpr Duration kDrainTimeout = std::chrono::seconds(5);
+// A healthy store takes what is on its way in milliseconds; without one nothing is lost but time.
+constexpr Duration kPushGrace = std::chrono::seconds(2);
 
 class Server final : public WorkerServer {
  public:
@@ -43,20 +43,25 @@ class Server final : public WorkerServer {
   void Shutdown() override;
 
  private:
-  Status LoadModel();
+  Status LoadModel(const model::GgufFile& gguf);
   Status StartEngine();
   Status StartListeners();
   void StartRegistrars();
   v1::RegisterRequest Registration() const;
   void FillReport(v1::ReportRequest& report) const;
   Status Readiness() const;
+  bool draining() const;
   void OnRegistered();
+  void Drain();
 
   const WorkerOptions options_;
   const ReadyHandler on_ready_;
   const uint64_t instance_id_;
-  std::once_flag announced_;
-  std::atomic<bool> ready_ = false;
+
+  bool shut_down_ = false;
+  enum class Phase { kStarting, kReady, kDraining };
+  mutable Mutex mutex_;
+  Phase phase_ ABSL_GUARDED_BY(mutex_) = Phase::kStarting;
 
   Metrics metrics_;
   ServedModel served_;
@@ -75,9 +80,10 @@ class Server final : public WorkerServer {
 };
 
 Status Server::Start() {
-  if (options_.model.empty()) return absl::InvalidArgumentError("--model is required");
   metrics_.AddProcessMetrics("worker", kVersion);
-  PAGODA_RETURN_IF_ERROR(Annotate(LoadModel(), options_.model));
+  // Its errors name the file.
+  PAGODA_ASSIGN_OR_RETURN(model::GgufFile gguf, model::GgufFile::Open(options_.model));
+  PAGODA_RETURN_IF_ERROR(Annotate(LoadModel(gguf), options_.model));
   PAGODA_RETURN_IF_ERROR(StartEngine());
   PAGODA_RETURN_IF_ERROR(StartListeners());
   if (options_.routers.empty()) {
@@ -88,8 +94,7 @@ Status Server::Start() {
   return absl::OkStatus();
 }
 
-Status Server::LoadModel() {
-  PAGODA_ASSIGN_OR_RETURN(model::GgufFile gguf, model::GgufFile::Open(options_.model));
+Status Server::LoadModel(const model::GgufFile& gguf) {
   PAGODA_ASSIGN_OR_RETURN(text::TokenizerSpec spec, text::ReadTokenizerSpec(gguf));
   PAGODA_ASSIGN_OR_RETURN(auto text_model, text::TextModel::Make(spec));
   PAGODA_ASSIGN_OR_RETURN(backend_, CpuBackend::Load(gguf, options_));
@@ -199,6 +204,7 @@ v1::RegisterRequest Server::Registration() const {
 void Server::FillReport(v1::ReportRequest& report) const {
   const EngineStats stats = engine_->stats();
   report.set_step_counter(stats.steps);
+  report.set_draining(draining());
   report.set_running(stats.running);
   report.set_waiting(stats.waiting);
   report.set_waiting_prefill_tokens(stats.pending_prefill_tokens);
@@ -208,30 +214,57 @@ void Server::FillReport(v1::ReportRequest& report) const {
 }
 
 Status Server::Readiness() const {
-  if (ready_) return absl::OkStatus();
-  return absl::UnavailableError("not registered at a router yet");
+  MutexLock lock(mutex_);
+  if (phase_ == Phase::kReady) return absl::OkStatus();
+  return absl::UnavailableError(phase_ == Phase::kDraining ? "draining"
+                                                           : "not registered at a router yet");
+}
+
+bool Server::draining() const {
+  MutexLock lock(mutex_);
+  return phase_ == Phase::kDraining;
 }
 
 void Server::OnRegistered() {
-  std::call_once(announced_, [this] {
-    ready_ = true;
+  {
+    MutexLock lock(mutex_);
+    if (phase_ != Phase::kStarting) return;
+    phase_ = Phase::kReady;
     grpc_->SetReady(true);
-    on_ready_(grpc_->address(), http_->address());
-  });
+  }
+  on_ready_(grpc_->address(), http_->address());
+}
+
+void Server::Drain() {
+  bool was_ready;
+  {
+    MutexLock lock(mutex_);
+    was_ready = phase_ == Phase::kReady;
+    phase_ = Phase::kDraining;
+    grpc_->SetReady(false);
+  }
+  for (auto& registrar : registrars_) registrar->ReportSoon();
+  Log(LogLevel::kInfo, "draining", {{"running", engine_->stats().running}});
+  const Clock* clock = SystemClock::Get();
+  // Nobody sends to a worker that never was ready.
+  if (was_ready) std::this_thread::sleep_for(std::chrono::seconds(options_.drain_delay_s));
+  engine_->Drain();
+  TimePoint deadline = clock->Now() + std::chrono::seconds(options_.drain_timeout_s);
+  if (!engine_->WaitUntilIdle(deadline)) {
+    Log(LogLevel::kInfo, "the rest is left to other workers",
+        {{"running", engine_->stats().running}, {"waiting", engine_->stats().waiting}});
+  }
 }
 
 void Server::Shutdown() {
-  if (grpc_ != nullptr) grpc_->SetReady(false);
-  ready_ = false;
-  registrars_.clear();
-  if (engine_ != nullptr) {
-    engine_->Drain();
-    engine_->WaitUntilIdle(SystemClock::Get()->Now() + kDrainTimeout);
-    engine_->Stop();
-  }
+  if (std::exchange(shut_down_, true)) return;
+  if (http_ != nullptr) Drain();  // it was started last
+  if (engine_ != nullptr) engine_->Stop(kPushGrace);
   if (transfer_ != nullptr) transfer_->Stop();
   // The engine has ended every request, so only the last messages are still on their way.
   if (grpc_ != nullptr) grpc_->Shutdown(std::chrono::seconds(1));
+  // Only now: a router takes the end of the reports for the end of the worker.
+  registrars_.clear();
   if (http_ != nullptr) http_->Stop();
 }
 

@@ -28,7 +28,12 @@ class WorkerServer {
 
   virtual ~WorkerServer() = default;
 
-  // Leaves the routers, lets running requests go on for a bounded time, and ends everything.
+  // The drain, in steps:
+  //   1. Readiness is false, the gRPC health too, and the routers hear "draining" at once.
+  //   2. For --drain-delay requests are still taken: from who has not heard of it yet.
+  //   3. New ones are refused (UNAVAILABLE), and running ones go on for --drain-timeout at most.
+  //   4. What still runs ends with UNAVAILABLE: a router goes on with it at another worker. Blocks
+  //      on their way to the store get 2 s to arrive there.
   virtual void Shutdown() = 0;
 };
 
