@@ -34,11 +34,13 @@ DiskTier::DiskTier(const Options& options, std::unique_ptr<BlockDb> db)
 DiskTier::~DiskTier() { Stop(); }
 
 void DiskTier::Stop() {
-  reads_.Stop();
   writes_.Close();
   stopping_ = true;
-  MutexLock lock(stop_mutex_);
-  if (writer_.joinable()) writer_.join();
+  {
+    MutexLock lock(stop_mutex_);
+    if (writer_.joinable()) writer_.join();
+  }
+  reads_.Stop();  // last: who hears that a block was written may report it
 }
 
 void DiskTier::WriteLoop() {

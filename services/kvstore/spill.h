@@ -1,6 +1,6 @@
 // Carries blocks that RAM evicts to the tier below, in the background: a copy of each waits in
-// memory of its own, so that the room in the slab is free at once. What waits is bounded; past that
-// a block is dropped and counted, and nobody waits.
+// memory of its own, so that the room in the slab is free at once, and is read there until it is
+// below. What waits is bounded; past that a block is dropped and counted, and nobody waits.
 //
 // Concurrency: every method may be called from any thread.
 #ifndef PAGODA_SERVICES_KVSTORE_SPILL_H_
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 
 #include "absl/container/flat_hash_map.h"
 #include "common/base/metrics.h"
@@ -33,11 +34,14 @@ class Spill {
   bool WaitIdle(TimePoint deadline);
 
   // What waits under the key.
-  std::optional<IndexedBlock> Lookup(const BlockKey& key) const;
+  std::optional<PutBlock> Lookup(const BlockKey& key) const;
+  // The block is wrong: it waits no more, and the tier below drops it if it is being written. False
+  // when none waits.
+  bool Forget(const CorruptReport& report);
 
  private:
   struct State;
-  void Send(const PutBlock& block);
+  void Send(const PutBlock& block, std::stop_source forgotten);
 
   LowerTier& below_;
   const uint64_t max_bytes_;

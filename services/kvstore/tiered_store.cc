@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/crc32c.h"
+#include "common/base/logging.h"
 
 namespace pagoda::kvstore {
 
@@ -49,7 +50,10 @@ class TieredStore::LowerPass final : public BlockSink {
   }
   void Done(size_t index, GetResult result) override {
     if (result.outcome == GetOutcome::kFound) {
-      store_.Promote(header_, memory_ != nullptr ? memory_ : result.lent.data);
+      // Without its meta it is about to go.
+      if (std::optional<IndexedBlock> indexed = store_.below_->Lookup(header_.ref.key)) {
+        store_.Promote(header_, indexed->meta, memory_ != nullptr ? memory_ : result.lent.data);
+      }
     } else if (result.outcome == GetOutcome::kFailed && !absl::IsCancelled(result.status) &&
                !absl::IsDeadlineExceeded(result.status)) {
       result = {GetOutcome::kMissing, Tier::kNone, absl::OkStatus(), {}};
@@ -105,6 +109,13 @@ TieredStore::TieredStore(std::unique_ptr<Spill> spill, std::unique_ptr<RamTier> 
   if (metrics == nullptr) return;
   divergent_counter_ = &metrics->Counter(
       "kv_divergent_puts_total", "Puts of other bytes under a held key: an exactness alarm");
+  auto corrupt = [&](const char* hop) {
+    return &metrics->Counter("kv_corrupt_blocks_total",
+                             "Blocks whose bytes failed a check, by where it was seen",
+                             {{"hop", hop}});
+  };
+  corrupt_counter_ = corrupt("ram");
+  reported_counter_ = corrupt("reader");
 }
 
 void TieredStore::FindMissing(const CallContext& context, std::vector<BlockRef> refs,
@@ -112,6 +123,11 @@ void TieredStore::FindMissing(const CallContext& context, std::vector<BlockRef> 
   auto shared = std::make_shared<const std::vector<BlockRef>>(refs);
   ram_->FindMissing(context, std::move(refs), [this, context, shared, done](FindResult in_ram) {
     if (!in_ram.status.ok()) return done(std::move(in_ram));
+    // In the order in which a block moves down: none is passed over on its way.
+    for (size_t i = 0; i < in_ram.blocks.size(); ++i) {
+      Held& held = in_ram.blocks[i];
+      held.in_ram = held.in_ram || spill_->Lookup((*shared)[i].key).has_value();
+    }
     below_->FindMissing(context, *shared, [in_ram, done](FindResult below) mutable {
       // What the tier below cannot say counts as not held there.
       for (size_t i = 0; i < in_ram.blocks.size(); ++i) {
@@ -133,7 +149,9 @@ void TieredStore::GetBelow(const CallContext& context, const std::vector<BlockRe
   std::vector<size_t> indices;
   std::vector<BlockRef> below;
   for (size_t index : missing) {
-    if (below_->Lookup(refs[index].key)) {
+    if (std::optional<PutBlock> waiting = spill_->Lookup(refs[index].key)) {
+      sink->Done(index, GetWaiting(context, index, *waiting, *sink));
+    } else if (below_->Lookup(refs[index].key)) {
       indices.push_back(index);
       below.push_back(refs[index]);
     } else {
@@ -145,10 +163,30 @@ void TieredStore::GetBelow(const CallContext& context, const std::vector<BlockRe
   below_->Get(context, std::move(below), std::move(pass));
 }
 
-void TieredStore::Promote(const RecordHeader& header, const std::byte* payload) {
-  std::optional<IndexedBlock> indexed = below_->Lookup(header.ref.key);
-  if (!indexed) return;  // it is about to go; its meta went
-  ReserveResult reserved = ram_->Reserve(header, indexed->meta);
+GetResult TieredStore::GetWaiting(const CallContext& context, size_t index, const PutBlock& block,
+                                  BlockSink& sink) {
+  Status status = CheckCall(context, 1, clock_.Now());
+  if (!status.ok()) return {GetOutcome::kFailed, Tier::kNone, status, {}};
+  const RecordHeader& header = block.header;
+  StatusOr<Destination> destination = sink.Begin(index, header);
+  if (!destination.ok()) return {GetOutcome::kRefused, Tier::kRam, destination.status(), {}};
+  GetResult found{GetOutcome::kFound, Tier::kRam, absl::OkStatus(), {}};
+  const std::byte* payload = block.payload.data;
+  if (destination->memory == nullptr) {
+    found.lent = block.payload;
+  } else if (CopyWithCrc32c(destination->memory, payload, header.payload_bytes) !=
+             header.payload_crc) {
+    ForgetWaiting({header.ref.key, header.producer_instance, "payload: wrong checksum"},
+                  corrupt_counter_);
+    return {GetOutcome::kCorrupt, Tier::kRam, absl::DataLossError("payload: wrong checksum"), {}};
+  }
+  Promote(header, block.meta, payload);
+  return found;
+}
+
+void TieredStore::Promote(const RecordHeader& header, const RecordMeta& meta,
+                          const std::byte* payload) {
+  ReserveResult reserved = ram_->Reserve(header, meta);
   if (reserved.room == nullptr) return;
   // A failed commit leaves things as they were.
   reserved.room->Commit(CopyWithCrc32c(reserved.room->payload(), payload, header.payload_bytes));
@@ -191,14 +229,31 @@ ReserveResult TieredStore::Reserve(const RecordHeader& header, const RecordMeta&
 
 void TieredStore::ReportCorrupt(const CorruptReport& report) {
   ram_->ReportCorrupt(report);
+  ForgetWaiting(report, reported_counter_);
   below_->ReportCorrupt(report);
 }
 
+void TieredStore::ForgetWaiting(const CorruptReport& report, prometheus::Counter* counter) {
+  if (!spill_->Forget(report)) return;
+  ++corrupt_;
+  if (counter != nullptr) counter->Increment();
+  Log(LogLevel::kError, "a block on its way to disk is wrong and was dropped",
+      {{"key", report.key.ToHex()},
+       {"producer", report.producer_instance},
+       {"why", report.reason}});
+}
+
 PutResult TieredStore::Compare(const RecordHeader& header) {
-  std::optional<IndexedBlock> held = below_->Lookup(header.ref.key);
-  if (!held) held = spill_->Lookup(header.ref.key);
-  if (!held) return {PutOutcome::kStored, 0, absl::OkStatus()};
-  if (held->SameBytes(header)) return {PutOutcome::kHave, 0, absl::OkStatus()};
+  std::optional<bool> same;
+  // In the order in which a block moves down.
+  if (std::optional<PutBlock> waiting = spill_->Lookup(header.ref.key)) {
+    same = waiting->header.payload_bytes == header.payload_bytes &&
+           waiting->header.payload_crc == header.payload_crc;
+  } else if (std::optional<IndexedBlock> held = below_->Lookup(header.ref.key)) {
+    same = held->SameBytes(header);
+  }
+  if (!same) return {PutOutcome::kStored, 0, absl::OkStatus()};
+  if (*same) return {PutOutcome::kHave, 0, absl::OkStatus()};
   ++divergent_;
   if (divergent_counter_ != nullptr) divergent_counter_->Increment();
   return {
@@ -221,7 +276,7 @@ StatusOr<StoreStats> TieredStore::Stats() {
   stats.owners.clear();
   for (auto& [tenant, owner] : owners) stats.owners.push_back(std::move(owner));
   stats.divergent_puts += below.divergent_puts + divergent_;
-  stats.corrupt_blocks += below.corrupt_blocks;
+  stats.corrupt_blocks += below.corrupt_blocks + corrupt_;
   return stats;
 }
 

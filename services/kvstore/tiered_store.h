@@ -1,7 +1,7 @@
 // RAM over a slower tier. A block is looked for in RAM, then below; what is found below is read by
 // that tier's thread, checked there, answered with its tier and promoted into RAM by the way of any
-// put. What RAM evicts is spilled below. A put goes to RAM, unless the tier below holds the key:
-// the same bytes are held already, others diverge.
+// put. What RAM evicts is spilled below, and counts as in RAM while it waits for that. A put goes
+// to RAM, unless the key waits or is held below: the same bytes are held already, others diverge.
 //
 // A failure below is a miss, never an error. A block may be in both tiers, and then counts in the
 // bytes of both, for its owner too.
@@ -58,13 +58,20 @@ class TieredStore final : public ReservingStore, public BlockStoreAdmin {
   // The second half of a Get: the blocks that RAM did not have.
   void GetBelow(const CallContext& context, const std::vector<BlockRef>& refs,
                 std::vector<size_t> missing, std::shared_ptr<BlockSink> sink);
-  void Promote(const RecordHeader& header, const std::byte* payload);
+  // A block that waits to be written below.
+  GetResult GetWaiting(const CallContext& context, size_t index, const PutBlock& block,
+                       BlockSink& sink);
+  void Promote(const RecordHeader& header, const RecordMeta& meta, const std::byte* payload);
+  void ForgetWaiting(const CorruptReport& report, prometheus::Counter* counter);
 
   const std::unique_ptr<Spill> spill_;
   const std::unique_ptr<RamTier> ram_;
   Clock& clock_;
   prometheus::Counter* divergent_counter_ = nullptr;  // null: not measured
+  prometheus::Counter* corrupt_counter_ = nullptr;
+  prometheus::Counter* reported_counter_ = nullptr;
   std::atomic<uint64_t> divergent_{0};
+  std::atomic<uint64_t> corrupt_{0};        // while they waited
   const std::unique_ptr<LowerTier> below_;  // destroyed first: its answers use the rest
 };
 

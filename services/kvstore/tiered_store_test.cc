@@ -1,6 +1,8 @@
 #include "services/kvstore/tiered_store.h"
 
 #include <functional>
+#include <set>
+#include <utility>
 
 #include "common/base/crc32c.h"
 #include "common/kv/testing/test_blocks.h"
@@ -45,10 +47,11 @@ class TieredStoreTest : public ::testing::Test {
       ASSERT_EQ(result.outcome, PutOutcome::kStored) << result.status;
     }
   }
-  // Until as many are on disk.
+  // Until as many were brought to disk, and wait for it no more.
   void WaitForDisk(uint64_t blocks) {
+    std::string line = "kvstore_spills_total{result=\"stored\"} " + std::to_string(blocks);
     TimePoint limit = SystemClock::Get()->Now() + std::chrono::seconds(60);
-    while (disk_->Stats()->tiers[0].blocks < blocks) {
+    while (!Shows(line)) {
       ASSERT_LT(SystemClock::Get()->Now(), limit);
       std::this_thread::yield();
     }
@@ -169,14 +172,29 @@ TEST_F(TieredStoreTest, AStoppedDiskIsAMissAndPutsGoOn) {
   EXPECT_TRUE(Shows("kvstore_spills_total{result=\"failed\"} 6"));
 }
 
-// A tier below whose writes never end until they are told to.
+// A tier below whose writes wait until they are told to go on.
 class FrozenTier final : public LowerTier {
  public:
   ~FrozenTier() override { Thaw(); }
   void Thaw() {
-    for (PutCallback& done : waiting_) done({{PutOutcome::kFailed, 0, absl::OkStatus()}});
-    waiting_.clear();
+    for (Write& write : std::exchange(waiting_, {})) {
+      bool called_off = !CheckCall(write.context, 1, SystemClock::Get()->Now()).ok();
+      if (!called_off) held_.insert(KeyOf(write.block));
+      write.done({{called_off ? PutOutcome::kFailed : PutOutcome::kStored, 0, absl::OkStatus()}});
+    }
   }
+  // Writes that wait, in their order.
+  std::vector<PutBlock> Waiting() const {
+    std::vector<PutBlock> blocks;
+    for (const Write& write : waiting_) blocks.push_back(write.block);
+    return blocks;
+  }
+  // The writes have begun: it is too late to call them off.
+  void BeginWrites() {
+    for (Write& write : waiting_) write.context = {};
+  }
+  size_t size() const { return held_.size(); }
+
   void FindMissing(const CallContext&, std::vector<BlockRef> refs, FindCallback done) override {
     done({absl::OkStatus(), std::vector<Held>(refs.size())});
   }
@@ -184,15 +202,23 @@ class FrozenTier final : public LowerTier {
            std::shared_ptr<BlockSink> sink) override {
     FailGet(absl::UnavailableError("frozen"), refs.size(), *sink);
   }
-  void Put(const CallContext&, std::vector<PutBlock>, PutCallback done) override {
-    waiting_.push_back(std::move(done));
+  void Put(const CallContext& context, std::vector<PutBlock> blocks, PutCallback done) override {
+    waiting_.push_back({context, std::move(blocks[0]), std::move(done)});
   }
-  void ReportCorrupt(const CorruptReport&) override {}
+  void ReportCorrupt(const CorruptReport& report) override { held_.erase(report.key); }
   std::optional<IndexedBlock> Lookup(const BlockKey&) const override { return std::nullopt; }
   StatusOr<StoreStats> Stats() override { return StoreStats{}; }
 
  private:
-  std::vector<PutCallback> waiting_;
+  struct Write {
+    CallContext context;
+    PutBlock block;
+    PutCallback done;
+  };
+  static BlockKey KeyOf(const PutBlock& block) { return block.header.ref.key; }
+
+  std::vector<Write> waiting_;
+  std::set<BlockKey> held_;
 };
 
 TEST_F(TieredStoreTest, ASpillThatIsFullDropsBlocksAndNoPutWaits) {
@@ -215,6 +241,85 @@ TEST_F(TieredStoreTest, ASpillThatIsFullDropsBlocksAndNoPutWaits) {
   EXPECT_GE(divergent, 2);
   EXPECT_GE(have, 2);
   store->SpillAll(SystemClock::Get()->Now() + std::chrono::milliseconds(50));  // is bounded
+}
+
+class WaitingBlockTest : public ::testing::Test {
+ protected:
+  // RAM for four blocks; the fifth makes one wait.
+  void SetUp() override {
+    auto frozen = std::make_unique<FrozenTier>();
+    below_ = frozen.get();
+    store_ = *TieredStore::Create({.bytes = 4 * kSlot, .metrics = &metrics_}, std::move(frozen));
+    for (const PutBlock& block : MakeChain(1, 5, kPayload)) PutAndWait(*store_, {block});
+    ASSERT_EQ(below_->Waiting().size(), 1u);
+    block_ = below_->Waiting()[0];
+  }
+  BlockRef ref() const { return block_.header.ref; }
+  void Report() { store_->ReportCorrupt({ref().key, 0, "does not fit"}); }
+  Held Find() { return FindAndWait(*store_, {ref()}).blocks[0]; }
+  GetResult Get(RecordingSink::Mode mode = RecordingSink::Mode::kMemory) {
+    return GetAndWait(*store_, {ref()}, mode)->result(0);
+  }
+
+  Metrics metrics_;
+  FrozenTier* below_ = nullptr;
+  std::unique_ptr<TieredStore> store_;
+  PutBlock block_;
+};
+
+TEST_F(WaitingBlockTest, IsFoundAndReadAndComesBackToRam) {
+  EXPECT_EQ(Find(), (Held{true, false}));
+  auto sink = GetAndWait(*store_, {ref()});
+  EXPECT_EQ(sink->result(0).outcome, GetOutcome::kFound);
+  EXPECT_EQ(sink->result(0).tier, Tier::kRam);
+  EXPECT_EQ(sink->bytes(0), block_.payload.bytes());
+  below_->Thaw();
+  EXPECT_EQ(Get().outcome, GetOutcome::kFound);  // in RAM: the tier below answers nothing
+}
+
+TEST_F(WaitingBlockTest, IsLentAndLivesAsLongAsItsReader) {
+  auto sink = GetAndWait(*store_, {ref()}, RecordingSink::Mode::kLend);
+  below_->Thaw();
+  store_ = nullptr;
+  EXPECT_EQ(sink->result(0).outcome, GetOutcome::kFound);
+  EXPECT_EQ(sink->bytes(0), block_.payload.bytes());
+}
+
+TEST_F(WaitingBlockTest, R13OnceReportedNeverReachesTheDisk) {
+  Report();
+  EXPECT_FALSE(Find());
+  EXPECT_EQ(Get().outcome, GetOutcome::kMissing);
+  below_->Thaw();
+  EXPECT_EQ(below_->size(), 0u);
+  EXPECT_EQ(store_->Stats()->corrupt_blocks, 1u);
+  EXPECT_NE(metrics_.Render().find("kv_corrupt_blocks_total{hop=\"reader\"} 1"), std::string::npos);
+}
+
+TEST_F(WaitingBlockTest, R13ReportedWhileItIsWrittenIsDroppedFromTheDisk) {
+  below_->BeginWrites();
+  Report();
+  below_->Thaw();
+  EXPECT_EQ(below_->size(), 0u);
+}
+
+TEST_F(WaitingBlockTest, WhoseBytesChangedIsCorruptAndNeverReachesTheDisk) {
+  const_cast<std::byte&>(block_.payload.data[7]) ^= std::byte{1};
+  EXPECT_EQ(Get().outcome, GetOutcome::kCorrupt);
+  EXPECT_EQ(Get().outcome, GetOutcome::kMissing);
+  below_->Thaw();
+  EXPECT_EQ(below_->size(), 0u);
+  EXPECT_EQ(store_->Stats()->corrupt_blocks, 1u);
+}
+
+TEST_F(WaitingBlockTest, ThatWasReportedMayBePutAndSpilledAnew) {
+  Report();
+  EXPECT_EQ(PutAndWait(*store_, {MakeChain(1, 5, kPayload)[ref().depth]})[0].outcome,
+            PutOutcome::kStored);
+  for (const PutBlock& block : MakeChain(2, 4, kPayload)) PutAndWait(*store_, {block});
+  ASSERT_EQ(below_->Waiting().size(), 6u);
+  below_->Thaw();
+  EXPECT_EQ(below_->size(), 5u);  // all of chain 1
+  EXPECT_EQ(store_->Stats()->corrupt_blocks, 1u);
 }
 
 }  // namespace
