@@ -58,6 +58,7 @@ GetStream::GetStream(StreamContext& context, grpc::CallbackServerContext* call)
     : context_(context),
       call_(call),
       budget_(context.budgets.For(call->peer())),
+      number_(context.store.StartCall()),
       progress_(context.clock.Now()) {}
 
 Status GetStream::ReadRequest(const grpc::ByteBuffer& request) {
@@ -81,7 +82,7 @@ void GetStream::Advance() {
     if (next_ == refs_.size()) return End(absl::OkStatus());
     ref = refs_[next_];
   }
-  context_.store.Get(call_context_, {ref}, std::make_shared<Fetch>(self_));
+  context_.store.GetPart(number_, call_context_, {ref}, std::make_shared<Fetch>(self_));
 }
 
 void GetStream::Fetched(GetResult result, std::string header) {

@@ -56,6 +56,7 @@ class GetStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, publi
   std::shared_ptr<GetStream> self_;  // until OnDone
   std::stop_source cancel_;
   CallContext call_context_;
+  const CallNumber number_;  // of all its fetches
   std::vector<BlockRef> refs_;
 
   Mutex mutex_;

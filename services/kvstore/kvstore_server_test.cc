@@ -114,6 +114,41 @@ TEST(KvStoreServer, AFullStoreEvictsForNewBlocks) {
   EXPECT_TRUE(FindAndWait(client, RefsOf(MakeChain(9, 4, 60'000))).blocks[0]);
 }
 
+// What is left of a chain of three runs when as many blocks of others have come as half of it.
+void ExpectTheDeeperHalfGoes(RemoteBlockStore& client, const std::vector<PutBlock>& chain) {
+  size_t half = chain.size() / 2;
+  for (const PutResult& result : PutAndWait(client, MakeChain(99, half, 4096 - 256))) {
+    ASSERT_EQ(result.outcome, PutOutcome::kStored) << result.status;
+  }
+  std::vector<Held> held = FindAndWait(client, RefsOf(chain)).blocks;
+  for (size_t i = 0; i < chain.size(); ++i) {
+    EXPECT_EQ(static_cast<bool>(held[i]), i < half) << i;
+  }
+}
+
+constexpr size_t kThreeRuns = 3 * kRunBlocks;
+
+TEST(KvStoreServer, OfAChainThatWasPutTheDeepestGoesFirst) {
+  auto server = StartServer(kThreeRuns * 4096);
+  RemoteBlockStore client({.address = server->grpc_address()});
+  auto chain = MakeChain(1, kThreeRuns, 4096 - 256);
+  PutAndWait(client, chain);
+  ExpectTheDeeperHalfGoes(client, chain);
+}
+
+TEST(KvStoreServer, OfAChainThatWasReadTheDeepestGoesFirst) {
+  auto server = StartServer(kThreeRuns * 4096);
+  RemoteBlockStore client({.address = server->grpc_address()});
+  auto chain = MakeChain(1, kThreeRuns, 4096 - 256);
+  // Put leaf first, so that only the read can bring them into order.
+  for (size_t i = chain.size(); i-- > 0;) PutAndWait(client, {chain[i]});
+  auto sink = GetAndWait(client, RefsOf(chain));
+  for (size_t i = 0; i < chain.size(); ++i) {
+    ASSERT_EQ(sink->result(i).outcome, GetOutcome::kFound) << i;
+  }
+  ExpectTheDeeperHalfGoes(client, chain);
+}
+
 TEST(KvStoreServer, StatsAndMetricsTellWhatHappened) {
   auto server = StartServer();
   RemoteBlockStore client({.address = server->grpc_address()});

@@ -91,7 +91,8 @@ PutResult PutStream::Offered(uint64_t block_id, const RecordHeader& header,
   }
   int64_t now_ms =
       std::chrono::duration_cast<std::chrono::milliseconds>(context_.clock.WallTime()).count();
-  ReserveResult reserved = context_.store.Reserve(header, rpc::FromWire(meta, now_ms));
+  ReserveResult reserved =
+      context_.store.Reserve(NumberFor(header.ref), header, rpc::FromWire(meta, now_ms));
   if (reserved.room == nullptr) return reserved.refusal;
   promised_bytes_ += header.payload_bytes;
   promised_.emplace(block_id, std::move(reserved.room));
@@ -126,10 +127,18 @@ Status PutStream::HandleBlock(const v1::PutRequest& head, const rpc::BulkParts& 
   }
   int64_t now_ms =
       std::chrono::duration_cast<std::chrono::milliseconds>(context_.clock.WallTime()).count();
-  ReserveResult reserved = context_.store.Reserve(*header, rpc::FromWire(head.meta(), now_ms));
+  ReserveResult reserved =
+      context_.store.Reserve(NumberFor(header->ref), *header, rpc::FromWire(head.meta(), now_ms));
   AddAnswer(answers, head.block_id(),
             reserved.room == nullptr ? reserved.refusal : Fill(std::move(reserved.room), parts));
   return absl::OkStatus();
+}
+
+// A chain comes root first: a block that is no deeper than the last begins another.
+CallNumber PutStream::NumberFor(const BlockRef& ref) {
+  if (number_ == 0 || ref.depth <= last_depth_) number_ = context_.store.StartCall();
+  last_depth_ = ref.depth;
+  return number_;
 }
 
 PutResult PutStream::Fill(std::unique_ptr<Reservation> room, const rpc::BulkParts& parts) {

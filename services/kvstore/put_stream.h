@@ -57,6 +57,7 @@ class PutStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   Status HandleBlock(const v1::PutRequest& head, const rpc::BulkParts& parts,
                      v1::PutResponse& answers);
   PutResult Offered(uint64_t block_id, const RecordHeader& header, const v1::RecordMeta& meta);
+  CallNumber NumberFor(const BlockRef& ref);
   PutResult Fill(std::unique_ptr<Reservation> room, const rpc::BulkParts& parts);
   void AddAnswer(v1::PutResponse& answers, uint64_t block_id, const PutResult& result);
 
@@ -72,6 +73,8 @@ class PutStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::B
   grpc::ByteBuffer incoming_;
   std::map<uint64_t, std::unique_ptr<Reservation>> promised_;  // by the client's block id
   uint64_t promised_bytes_ = 0;
+  CallNumber number_ = 0;  // of the chain that comes; 0: none has
+  uint32_t last_depth_ = 0;
 
   Mutex mutex_;
   bool done_ ABSL_GUARDED_BY(mutex_) = false;  // call_ is gone

@@ -90,7 +90,7 @@ RamTier::RamTier(Options options, std::shared_ptr<Slab> slab)
 
 RamTier::~RamTier() = default;
 
-CallNumber RamTier::NextCall() {
+CallNumber RamTier::StartCall() {
   MutexLock lock(mutex_);
   return ++calls_;
 }
@@ -108,9 +108,8 @@ void RamTier::FindMissing(const CallContext& context, std::vector<BlockRef> refs
   done(std::move(result));
 }
 
-void RamTier::Get(const CallContext& context, std::vector<BlockRef> refs,
-                  std::shared_ptr<BlockSink> sink) {
-  CallNumber call = NextCall();
+void RamTier::GetPart(CallNumber call, const CallContext& context, std::vector<BlockRef> refs,
+                      std::shared_ptr<BlockSink> sink) {
   Status status = CheckCall(context, refs.size(), clock_->Now());
   for (size_t i = 0; i < refs.size(); ++i) {
     if (status.ok()) status = CheckCall(context, refs.size(), clock_->Now());
@@ -183,7 +182,7 @@ void RamTier::ReportCorrupt(const CorruptReport& report) {
 }
 
 void RamTier::Put(const CallContext& context, std::vector<PutBlock> blocks, PutCallback done) {
-  CallNumber call = NextCall();
+  CallNumber call = StartCall();
   std::vector<PutResult> results;
   results.reserve(blocks.size());
   for (PutBlock& block : blocks) {
@@ -202,18 +201,14 @@ PutResult RamTier::PutOne(const PutBlock& block, CallNumber call) {
                                 " bytes, the header says " +
                                 std::to_string(block.header.payload_bytes))};
   }
-  ReserveResult reserved = ReserveIn(call, block.header, block.meta);
+  ReserveResult reserved = Reserve(call, block.header, block.meta);
   if (reserved.room == nullptr) return reserved.refusal;
   uint32_t crc = CopyWithCrc32c(reserved.room->payload(), block.payload.data, block.payload.size);
   return reserved.room->Commit(crc);
 }
 
-ReserveResult RamTier::Reserve(const RecordHeader& header, const RecordMeta& meta) {
-  return ReserveIn(NextCall(), header, meta);
-}
-
-ReserveResult RamTier::ReserveIn(CallNumber call, const RecordHeader& header,
-                                 const RecordMeta& meta) {
+ReserveResult RamTier::Reserve(CallNumber call, const RecordHeader& header,
+                               const RecordMeta& meta) {
   Status status = CheckHeader(header);
   if (status.ok() && meta.owner_tenant.size() > kMaxTenantBytes) {
     status =

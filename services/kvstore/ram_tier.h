@@ -56,11 +56,13 @@ class RamTier final : public ReservingStore, public BlockStoreAdmin {
 
   void FindMissing(const CallContext& context, std::vector<BlockRef> refs,
                    FindCallback done) override;
-  void Get(const CallContext& context, std::vector<BlockRef> refs,
-           std::shared_ptr<BlockSink> sink) override;
+  CallNumber StartCall() override;
+  void GetPart(CallNumber call, const CallContext& context, std::vector<BlockRef> refs,
+               std::shared_ptr<BlockSink> sink) override;
   void Put(const CallContext& context, std::vector<PutBlock> blocks, PutCallback done) override;
   void ReportCorrupt(const CorruptReport& report) override;
-  ReserveResult Reserve(const RecordHeader& header, const RecordMeta& meta) override;
+  ReserveResult Reserve(CallNumber call, const RecordHeader& header,
+                        const RecordMeta& meta) override;
   StatusOr<StoreStats> Stats() override;
 
   // What is held now, the most recently used first; and one of these, which Peek does not renew.
@@ -99,10 +101,8 @@ class RamTier final : public ReservingStore, public BlockStoreAdmin {
 
   RamTier(Options options, std::shared_ptr<Slab> slab);
 
-  CallNumber NextCall();
   GetResult GetOne(size_t index, const BlockKey& key, CallNumber call, BlockSink& sink);
   PutResult PutOne(const PutBlock& block, CallNumber call);
-  ReserveResult ReserveIn(CallNumber call, const RecordHeader& header, const RecordMeta& meta);
   PutResult Commit(const RecordHeader& header, const RecordMeta& meta, std::shared_ptr<Slot> slot,
                    CallNumber call);
   PutResult CommitLocked(const RecordHeader& header, const RecordMeta& meta,

@@ -108,14 +108,15 @@ TEST(RamTier, RoomThatIsReservedAndGivenUpIsFreeAgain) {
   auto tier = Tier(2);
   auto blocks = MakeChain(1, 2, kPayload);
   {
-    ReserveResult first = tier->Reserve(blocks[0].header, {});
-    ReserveResult second = tier->Reserve(blocks[1].header, {});
+    ReserveResult first = tier->Reserve(tier->StartCall(), blocks[0].header, {});
+    ReserveResult second = tier->Reserve(tier->StartCall(), blocks[1].header, {});
     ASSERT_NE(first.room, nullptr);
     ASSERT_NE(second.room, nullptr);
     EXPECT_EQ(UsedBytes(*tier), 2 * 4096u);
     EXPECT_EQ(CountHeld(*tier, blocks), 0u) << "not visible before the commit";
     auto other = MakeChain(2, 1, kPayload);
-    EXPECT_EQ(tier->Reserve(other[0].header, {}).refusal.outcome, PutOutcome::kNoRoom);
+    EXPECT_EQ(tier->Reserve(tier->StartCall(), other[0].header, {}).refusal.outcome,
+              PutOutcome::kNoRoom);
   }
   EXPECT_EQ(UsedBytes(*tier), 0u);
   EXPECT_TRUE(tier->CheckIntegrity().ok());
@@ -124,9 +125,9 @@ TEST(RamTier, RoomThatIsReservedAndGivenUpIsFreeAgain) {
 TEST(RamTier, OfTwoPutsInFlightForOneKeyTheFirstToCommitStays) {
   auto tier = Tier(4);
   PutBlock block = MakeChain(1, 1, kPayload)[0], other = Diverge(block);
-  ReserveResult first = tier->Reserve(block.header, {});
-  ReserveResult same = tier->Reserve(block.header, {});
-  ReserveResult divergent = tier->Reserve(other.header, {});
+  ReserveResult first = tier->Reserve(tier->StartCall(), block.header, {});
+  ReserveResult same = tier->Reserve(tier->StartCall(), block.header, {});
+  ReserveResult divergent = tier->Reserve(tier->StartCall(), other.header, {});
   auto fill = [](ReserveResult& room, const PutBlock& from) {
     uint32_t crc = CopyWithCrc32c(room.room->payload(), from.payload.data, from.payload.size);
     return room.room->Commit(crc).outcome;
@@ -204,7 +205,7 @@ TEST(RamTier, R44ABlockCostsNoMoreIndexThanItSays) {
   }
   size_t before = mallinfo2().uordblks;
   for (const RecordHeader& header : headers) {
-    ReserveResult room = tier->Reserve(header, {});
+    ReserveResult room = tier->Reserve(tier->StartCall(), header, {});
     ASSERT_EQ(room.room->Commit(header.payload_crc).outcome, PutOutcome::kStored);
   }
   size_t per_block = (mallinfo2().uordblks - before) / kBlocks;
@@ -246,7 +247,7 @@ TEST(RamTier, ThreadsThatReserveReadAndEvictNeverSeeForeignBytes) {
             PutAndWait(*tier, chain);
             break;
           case 2: {
-            ReserveResult given_up = tier->Reserve(chain[0].header, {});
+            ReserveResult given_up = tier->Reserve(tier->StartCall(), chain[0].header, {});
             break;
           }
           default: {

@@ -1,5 +1,7 @@
 // A BlockStore that gives out the room for a block before its bytes have come: the receiver of a
-// stream copies them into their final place, once, with the checksum in the same pass.
+// stream copies them into their final place, once, with the checksum in the same pass. A stream
+// reads and puts its blocks one by one; what it does under one call number counts as one call, so
+// that the blocks of a chain age together, the deepest first.
 //
 // Concurrency: every method may be called from any thread; a Reservation belongs to one thread at a
 // time.
@@ -9,8 +11,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "common/kv/block_store.h"
+#include "services/kvstore/eviction/interface.h"
 
 namespace pagoda::kvstore {
 
@@ -37,7 +42,16 @@ struct ReserveResult {
 
 class ReservingStore : public BlockStore {
  public:
-  virtual ReserveResult Reserve(const RecordHeader& header, const RecordMeta& meta) = 0;
+  virtual CallNumber StartCall() = 0;
+  virtual void GetPart(CallNumber call, const CallContext& context, std::vector<BlockRef> refs,
+                       std::shared_ptr<BlockSink> sink) = 0;
+  virtual ReserveResult Reserve(CallNumber call, const RecordHeader& header,
+                                const RecordMeta& meta) = 0;
+
+  void Get(const CallContext& context, std::vector<BlockRef> refs,
+           std::shared_ptr<BlockSink> sink) final {
+    GetPart(StartCall(), context, std::move(refs), std::move(sink));
+  }
 };
 
 }  // namespace pagoda::kvstore

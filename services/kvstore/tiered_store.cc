@@ -12,9 +12,13 @@ namespace pagoda::kvstore {
 // Hands on what RAM has and collects the rest.
 class TieredStore::RamPass final : public BlockSink {
  public:
-  RamPass(TieredStore& store, const CallContext& context, std::vector<BlockRef> refs,
-          std::shared_ptr<BlockSink> sink)
-      : store_(store), context_(context), refs_(std::move(refs)), sink_(std::move(sink)) {}
+  RamPass(TieredStore& store, CallNumber call, const CallContext& context,
+          std::vector<BlockRef> refs, std::shared_ptr<BlockSink> sink)
+      : store_(store),
+        call_(call),
+        context_(context),
+        refs_(std::move(refs)),
+        sink_(std::move(sink)) {}
 
   StatusOr<Destination> Begin(size_t index, const RecordHeader& header) override {
     return sink_->Begin(index, header);
@@ -26,10 +30,11 @@ class TieredStore::RamPass final : public BlockSink {
       sink_->Done(index, std::move(result));
     }
   }
-  void Finished() override { store_.GetBelow(context_, refs_, std::move(missing_), sink_); }
+  void Finished() override { store_.GetBelow(call_, context_, refs_, std::move(missing_), sink_); }
 
  private:
   TieredStore& store_;
+  const CallNumber call_;
   const CallContext context_;
   const std::vector<BlockRef> refs_;
   const std::shared_ptr<BlockSink> sink_;
@@ -39,8 +44,9 @@ class TieredStore::RamPass final : public BlockSink {
 // Hands on what the tier below has, and promotes it.
 class TieredStore::LowerPass final : public BlockSink {
  public:
-  LowerPass(TieredStore& store, std::vector<size_t> indices, std::shared_ptr<BlockSink> sink)
-      : store_(store), indices_(std::move(indices)), sink_(std::move(sink)) {}
+  LowerPass(TieredStore& store, CallNumber call, std::vector<size_t> indices,
+            std::shared_ptr<BlockSink> sink)
+      : store_(store), call_(call), indices_(std::move(indices)), sink_(std::move(sink)) {}
 
   StatusOr<Destination> Begin(size_t index, const RecordHeader& header) override {
     header_ = header;
@@ -52,7 +58,8 @@ class TieredStore::LowerPass final : public BlockSink {
     if (result.outcome == GetOutcome::kFound) {
       // Without its meta it is about to go.
       if (std::optional<IndexedBlock> indexed = store_.below_->Lookup(header_.ref.key)) {
-        store_.Promote(header_, indexed->meta, memory_ != nullptr ? memory_ : result.lent.data);
+        store_.Promote(call_, header_, indexed->meta,
+                       memory_ != nullptr ? memory_ : result.lent.data);
       }
     } else if (result.outcome == GetOutcome::kFailed && !absl::IsCancelled(result.status) &&
                !absl::IsDeadlineExceeded(result.status)) {
@@ -64,6 +71,7 @@ class TieredStore::LowerPass final : public BlockSink {
 
  private:
   TieredStore& store_;
+  const CallNumber call_;
   const std::vector<size_t> indices_;
   const std::shared_ptr<BlockSink> sink_;
   RecordHeader header_;
@@ -138,19 +146,22 @@ void TieredStore::FindMissing(const CallContext& context, std::vector<BlockRef> 
   });
 }
 
-void TieredStore::Get(const CallContext& context, std::vector<BlockRef> refs,
-                      std::shared_ptr<BlockSink> sink) {
-  auto pass = std::make_shared<RamPass>(*this, context, refs, std::move(sink));
-  ram_->Get(context, std::move(refs), std::move(pass));
+CallNumber TieredStore::StartCall() { return ram_->StartCall(); }
+
+void TieredStore::GetPart(CallNumber call, const CallContext& context, std::vector<BlockRef> refs,
+                          std::shared_ptr<BlockSink> sink) {
+  auto pass = std::make_shared<RamPass>(*this, call, context, refs, std::move(sink));
+  ram_->GetPart(call, context, std::move(refs), std::move(pass));
 }
 
-void TieredStore::GetBelow(const CallContext& context, const std::vector<BlockRef>& refs,
-                           std::vector<size_t> missing, std::shared_ptr<BlockSink> sink) {
+void TieredStore::GetBelow(CallNumber call, const CallContext& context,
+                           const std::vector<BlockRef>& refs, std::vector<size_t> missing,
+                           std::shared_ptr<BlockSink> sink) {
   std::vector<size_t> indices;
   std::vector<BlockRef> below;
   for (size_t index : missing) {
     if (std::optional<PutBlock> waiting = spill_->Lookup(refs[index].key)) {
-      sink->Done(index, GetWaiting(context, index, *waiting, *sink));
+      sink->Done(index, GetWaiting(call, context, index, *waiting, *sink));
     } else if (below_->Lookup(refs[index].key)) {
       indices.push_back(index);
       below.push_back(refs[index]);
@@ -159,12 +170,12 @@ void TieredStore::GetBelow(const CallContext& context, const std::vector<BlockRe
     }
   }
   if (below.empty()) return sink->Finished();
-  auto pass = std::make_shared<LowerPass>(*this, std::move(indices), std::move(sink));
+  auto pass = std::make_shared<LowerPass>(*this, call, std::move(indices), std::move(sink));
   below_->Get(context, std::move(below), std::move(pass));
 }
 
-GetResult TieredStore::GetWaiting(const CallContext& context, size_t index, const PutBlock& block,
-                                  BlockSink& sink) {
+GetResult TieredStore::GetWaiting(CallNumber call, const CallContext& context, size_t index,
+                                  const PutBlock& block, BlockSink& sink) {
   Status status = CheckCall(context, 1, clock_.Now());
   if (!status.ok()) return {GetOutcome::kFailed, Tier::kNone, status, {}};
   const RecordHeader& header = block.header;
@@ -180,13 +191,13 @@ GetResult TieredStore::GetWaiting(const CallContext& context, size_t index, cons
                   corrupt_counter_);
     return {GetOutcome::kCorrupt, Tier::kRam, absl::DataLossError("payload: wrong checksum"), {}};
   }
-  Promote(header, block.meta, payload);
+  Promote(call, header, block.meta, payload);
   return found;
 }
 
-void TieredStore::Promote(const RecordHeader& header, const RecordMeta& meta,
+void TieredStore::Promote(CallNumber call, const RecordHeader& header, const RecordMeta& meta,
                           const std::byte* payload) {
-  ReserveResult reserved = ram_->Reserve(header, meta);
+  ReserveResult reserved = ram_->Reserve(call, header, meta);
   if (reserved.room == nullptr) return;
   // A failed commit leaves things as they were.
   reserved.room->Commit(CopyWithCrc32c(reserved.room->payload(), payload, header.payload_bytes));
@@ -217,10 +228,11 @@ void TieredStore::Put(const CallContext& context, std::vector<PutBlock> blocks, 
   });
 }
 
-ReserveResult TieredStore::Reserve(const RecordHeader& header, const RecordMeta& meta) {
+ReserveResult TieredStore::Reserve(CallNumber call, const RecordHeader& header,
+                                   const RecordMeta& meta) {
   PutResult held = Compare(header);
   if (held.outcome != PutOutcome::kStored) return {nullptr, std::move(held)};
-  ReserveResult reserved = ram_->Reserve(header, meta);
+  ReserveResult reserved = ram_->Reserve(call, header, meta);
   if (reserved.room != nullptr) {
     reserved.room = std::make_unique<TieredReservation>(*this, std::move(reserved.room));
   }

@@ -32,11 +32,13 @@ class TieredStore final : public ReservingStore, public BlockStoreAdmin {
 
   void FindMissing(const CallContext& context, std::vector<BlockRef> refs,
                    FindCallback done) override;
-  void Get(const CallContext& context, std::vector<BlockRef> refs,
-           std::shared_ptr<BlockSink> sink) override;
+  CallNumber StartCall() override;
+  void GetPart(CallNumber call, const CallContext& context, std::vector<BlockRef> refs,
+               std::shared_ptr<BlockSink> sink) override;
   void Put(const CallContext& context, std::vector<PutBlock> blocks, PutCallback done) override;
   void ReportCorrupt(const CorruptReport& report) override;
-  ReserveResult Reserve(const RecordHeader& header, const RecordMeta& meta) override;
+  ReserveResult Reserve(CallNumber call, const RecordHeader& header,
+                        const RecordMeta& meta) override;
   StatusOr<StoreStats> Stats() override;
 
   // Brings what RAM holds below, the most recently used first, until `deadline`. REQUIRES: no other
@@ -56,12 +58,13 @@ class TieredStore final : public ReservingStore, public BlockStoreAdmin {
   // kStored when neither the tier below nor the spill holds the key.
   PutResult Compare(const RecordHeader& header);
   // The second half of a Get: the blocks that RAM did not have.
-  void GetBelow(const CallContext& context, const std::vector<BlockRef>& refs,
+  void GetBelow(CallNumber call, const CallContext& context, const std::vector<BlockRef>& refs,
                 std::vector<size_t> missing, std::shared_ptr<BlockSink> sink);
   // A block that waits to be written below.
-  GetResult GetWaiting(const CallContext& context, size_t index, const PutBlock& block,
-                       BlockSink& sink);
-  void Promote(const RecordHeader& header, const RecordMeta& meta, const std::byte* payload);
+  GetResult GetWaiting(CallNumber call, const CallContext& context, size_t index,
+                       const PutBlock& block, BlockSink& sink);
+  void Promote(CallNumber call, const RecordHeader& header, const RecordMeta& meta,
+               const std::byte* payload);
   void ForgetWaiting(const CorruptReport& report, prometheus::Counter* counter);
 
   const std::unique_ptr<Spill> spill_;

@@ -137,7 +137,8 @@ TEST_F(TieredStoreTest, ABlockOnDiskIsHeldAlreadyAndOtherBytesDiverge) {
   while (!held[i].on_disk) ++i;
   EXPECT_EQ(PutAndWait(*store_, {blocks[i]})[0].outcome, PutOutcome::kHave);
   EXPECT_EQ(PutAndWait(*store_, {Diverge(blocks[i])})[0].outcome, PutOutcome::kDivergent);
-  EXPECT_EQ(store_->Reserve(Diverge(blocks[i]).header, {}).refusal.outcome, PutOutcome::kDivergent);
+  EXPECT_EQ(store_->Reserve(store_->StartCall(), Diverge(blocks[i]).header, {}).refusal.outcome,
+            PutOutcome::kDivergent);
   EXPECT_EQ(store_->Stats()->divergent_puts, 2u);
   EXPECT_TRUE(Shows("kv_divergent_puts_total 2"));
   EXPECT_EQ(GetAndWait(*store_, {blocks[i].header.ref})->bytes(0), blocks[i].payload.bytes());
@@ -234,9 +235,10 @@ TEST_F(TieredStoreTest, ASpillThatIsFullDropsBlocksAndNoPutWaits) {
   // What waits is known: other bytes diverge, though neither tier holds the block.
   int have = 0, divergent = 0;
   for (const PutBlock& block : blocks) {
-    have += store->Reserve(block.header, {}).refusal.outcome == PutOutcome::kHave;
-    divergent +=
-        store->Reserve(Diverge(block).header, {}).refusal.outcome == PutOutcome::kDivergent;
+    have +=
+        store->Reserve(store->StartCall(), block.header, {}).refusal.outcome == PutOutcome::kHave;
+    divergent += store->Reserve(store->StartCall(), Diverge(block).header, {}).refusal.outcome ==
+                 PutOutcome::kDivergent;
   }
   EXPECT_GE(divergent, 2);
   EXPECT_GE(have, 2);

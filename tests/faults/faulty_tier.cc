@@ -75,8 +75,9 @@ void FaultyTier::FindMissing(const CallContext& context, std::vector<BlockRef> r
   store.FindMissing(context, std::move(refs), std::move(done));
 }
 
-void FaultyTier::Get(const CallContext& context, std::vector<BlockRef> refs,
-                     std::shared_ptr<BlockSink> sink) {
+// The faults know no parts of calls: each is a call of its own.
+void FaultyTier::GetPart(kvstore::CallNumber, const CallContext& context,
+                         std::vector<BlockRef> refs, std::shared_ptr<BlockSink> sink) {
   delayed_.Get(context, std::move(refs), std::move(sink));
 }
 
@@ -84,7 +85,8 @@ void FaultyTier::Put(const CallContext& context, std::vector<PutBlock> blocks, P
   delayed_.Put(context, std::move(blocks), std::move(done));
 }
 
-kvstore::ReserveResult FaultyTier::Reserve(const RecordHeader& header, const RecordMeta& meta) {
+kvstore::ReserveResult FaultyTier::Reserve(kvstore::CallNumber call, const RecordHeader& header,
+                                           const RecordMeta& meta) {
   if (full_) {
     return {nullptr, {PutOutcome::kNoRoom, 100, absl::ResourceExhaustedError("injected fault")}};
   }
@@ -95,7 +97,7 @@ kvstore::ReserveResult FaultyTier::Reserve(const RecordHeader& header, const Rec
     other.payload = OwnedView(std::move(bytes));
     tier_->Put({}, {std::move(other)}, [](const std::vector<PutResult>&) {});
   }
-  return tier_->Reserve(header, meta);
+  return tier_->Reserve(call, header, meta);
 }
 
 }  // namespace pagoda::testing

@@ -42,11 +42,13 @@ class FaultyTier final : public kvstore::ReservingStore {
 
   void FindMissing(const CallContext& context, std::vector<BlockRef> refs,
                    FindCallback done) override;
-  void Get(const CallContext& context, std::vector<BlockRef> refs,
-           std::shared_ptr<BlockSink> sink) override;
+  kvstore::CallNumber StartCall() override { return tier_->StartCall(); }
+  void GetPart(kvstore::CallNumber call, const CallContext& context, std::vector<BlockRef> refs,
+               std::shared_ptr<BlockSink> sink) override;
   void Put(const CallContext& context, std::vector<PutBlock> blocks, PutCallback done) override;
   void ReportCorrupt(const CorruptReport& report) override { tier_->ReportCorrupt(report); }
-  kvstore::ReserveResult Reserve(const RecordHeader& header, const RecordMeta& meta) override;
+  kvstore::ReserveResult Reserve(kvstore::CallNumber call, const RecordHeader& header,
+                                 const RecordMeta& meta) override;
 
  private:
   const std::shared_ptr<kvstore::ReservingStore> tier_;

@@ -2,7 +2,8 @@
 // bytes.
 //
 // A *call* is one request to the store: all blocks that it touches get its number, so that a policy
-// can order the blocks of one chain among each other (deepest first).
+// can order the blocks of one chain among each other (deepest first). Calls overlap: a lower number
+// may come after a higher one.
 //
 // Concurrency: none of its own; the tier that owns it calls it under its lock.
 #ifndef PAGODA_SERVICES_KVSTORE_EVICTION_INTERFACE_H_
@@ -18,7 +19,7 @@
 namespace pagoda::kvstore {
 
 using EntryId = uint32_t;     // small and reused: a policy may index a vector by it
-using CallNumber = uint64_t;  // never decreases
+using CallNumber = uint64_t;  // by when the call started
 
 class EvictionPolicy {
  public:

@@ -30,6 +30,7 @@ std::optional<EntryId> LruPolicy::Victim(const std::function<bool(EntryId)>& evi
 
 void LruPolicy::Renew(EntryId id, CallNumber call) {
   Entry& entry = entries_[id];
+  if (entry.position.call >= call) return;
   std::set<Position>& run = runs_.find(entry.anchor)->second;
   order_.erase(entry.position);
   run.erase(entry.position);
@@ -43,7 +44,7 @@ void LruPolicy::RenewAncestors(const BlockRef& ref, CallNumber call) {
   if (found == runs_.end()) return;
   const std::set<Position>& run = found->second;
   CallNumber newest = run.rbegin()->call;
-  if (newest == call) return;
+  if (newest >= call) return;
   std::vector<EntryId> ancestors;
   // From the shallowest of the newest call on; a run has no more than kRunBlocks depths.
   for (auto it = run.rbegin(); it != run.rend() && it->call == newest; ++it) {

@@ -1,6 +1,6 @@
 // Least recently used, leaf first: a block goes before what it depends on.
 //
-// Each entry carries the number of the last call that used it; the lowest goes first, and among
+// Each entry carries the highest number of a call that used it; the lowest goes first, and among
 // equal ones the deepest. A block that is added also renews the newest shallower blocks of its run,
 // which are its ancestors when a chain arrives block by block; so inside a run the order is by
 // depth however the chain came. Across runs it holds for chains that are read or put in one call.

@@ -73,6 +73,18 @@ TEST(LruPolicy, ABranchThatNobodyReadsGoesBeforeTheSharedTrunk) {
   EXPECT_EQ(Drain(policy), (std::vector<EntryId>{3, 4, 2, 1, 0}));
 }
 
+TEST(LruPolicy, ACallThatGoesOnDoesNotAgeWhatALaterOneUsed) {
+  LruPolicy policy;
+  auto a = Chain(1, 3), b = Chain(2, 1);
+  policy.Add(0, a[0], 1);
+  policy.Add(1, a[1], 1);
+  policy.Add(3, b[0], 2);
+  policy.Touch(0, 3);
+  policy.Touch(0, 1);
+  policy.Add(2, a[2], 1);
+  EXPECT_EQ(Drain(policy), (std::vector<EntryId>{2, 1, 3, 0}));
+}
+
 TEST(LruPolicy, PassesOverWhatCannotGo) {
   LruPolicy policy;
   auto refs = Chain(1, 3);
