@@ -64,6 +64,9 @@ const std::vector<Weather>& Weathers() {
   return weathers;
 }
 
+// Other bytes under valid checksums, which only a recheck can see.
+const Weather kDivergentWeather = {{{Fault::kDivergent, 0.05}}};
+
 // Passes everything on; says when a lookup of nothing has come, which is how the soak knows that
 // all calls before it have.
 class Entrance final : public BlockStore {
@@ -106,17 +109,21 @@ struct Client final : public TokenSink {
 };
 
 struct Worker {
-  Worker(std::shared_ptr<BlockStore> store, Clock* clock) : entrance(std::move(store)) {
+  Worker(uint64_t instance, uint32_t recheck_one_in, std::shared_ptr<BlockStore> store,
+         Clock* clock)
+      : entrance(std::move(store)) {
     Engine::Options options;
     options.vocabulary_size = kVocabulary;
     options.max_model_len = 160;
     options.num_blocks = kPoolBlocks;
     options.scheduler.block_tokens = kBlock;
     options.scheduler.max_num_batched_tokens = 64;
+    options.recheck = {.one_in = recheck_one_in, .seed = instance};
     options.poison_freed_blocks = true;
-    transfer =
-        *KvTransfer::Make({.block_tokens = kBlock, .max_staging_bytes = 12 * model.block_bytes()},
-                          &entrance, &model, &metrics, clock);
+    transfer = *KvTransfer::Make({.producer_instance = instance,
+                                  .block_tokens = kBlock,
+                                  .max_staging_bytes = 12 * model.block_bytes()},
+                                 &entrance, &model, &metrics, clock);
     engine.emplace(options, &model, &model, transfer.get(), &engine_metrics, clock);
   }
 
@@ -144,7 +151,9 @@ using Totals = std::map<std::string, double>;
 
 class Soak {
  public:
-  Soak(uint64_t seed, Totals* totals) : random_(seed), totals_(totals) {}
+  // `divergent`: the store brings wrong bytes, and the workers recheck all that they load.
+  Soak(uint64_t seed, bool divergent, Totals* totals)
+      : random_(seed), divergent_(divergent), totals_(totals) {}
   // The engines wait for every call to end, and by then nobody advances the clock.
   ~Soak() {
     delayed_->SetDelay([] { return Duration(0); });
@@ -180,7 +189,8 @@ class Soak {
   bool Chance(double p) { return std::bernoulli_distribution(p)(random_); }
 
   void ChangeWeather() {
-    const Weather& weather = Weathers()[Uniform(0, Weathers().size() - 1)];
+    const Weather& weather =
+        divergent_ ? kDivergentWeather : Weathers()[Uniform(0, Weathers().size() - 1)];
     auto random = std::make_shared<std::mt19937_64>(random_());
     delayed_->SetDelay([random, limit = weather.delay_ms_max]() -> Duration {
       return std::chrono::milliseconds((*random)() % limit) + Duration(1);
@@ -241,6 +251,14 @@ class Soak {
     (*totals_)[FinishReasonName(result.reason)] += 1;
     std::vector<TokenId> right = FakeModel::Generate(
         request.prompt_ids, running.client->tokens.size(), request.sampling.seed, kVocabulary);
+    if (divergent_) {
+      (*totals_)["data loss"] += absl::IsDataLoss(result.status);
+      (*totals_)["wrong tokens"] += running.client->tokens != right;
+      EXPECT_TRUE(result.status.ok() || absl::IsDataLoss(result.status) ||
+                  absl::IsCancelled(result.status))
+          << result.status;
+      return;
+    }
     EXPECT_EQ(running.client->tokens, right);
     if (result.reason == FinishReason::kCancelled) return;
     EXPECT_EQ(result.reason, FinishReason::kLength) << result.status;
@@ -272,11 +290,16 @@ class Soak {
         std::string name = "kv_push_blocks_total{result=\"" + std::string(result) + "\"}";
         (*totals_)[std::string("push ") + result] += worker.Value(name);
       }
+      for (const char* result : {"ok", "mismatch", "dropped"}) {
+        std::string name = "kv_recheck_blocks_total{result=\"" + std::string(result) + "\"}";
+        (*totals_)[std::string("recheck ") + result] += worker.Value(name);
+      }
       (*totals_)["preempted"] += worker.Value("num_preemptions_total");
     }
   }
 
   std::mt19937_64 random_;
+  const bool divergent_;
   Totals* const totals_;
   ManualClock clock_;
   std::shared_ptr<InMemoryBlockStore> held_ = std::make_shared<InMemoryBlockStore>(
@@ -285,14 +308,15 @@ class Soak {
   // The outermost: what answers at once would do so while an engine steps, sooner or later.
   std::shared_ptr<DelayedStore> delayed_ =
       std::make_shared<DelayedStore>(faulty_, &clock_, [] { return Duration(1); });
-  Worker workers_[2] = {Worker(delayed_, &clock_), Worker(delayed_, &clock_)};
+  Worker workers_[2] = {Worker(1, divergent_, delayed_, &clock_),
+                        Worker(2, divergent_, delayed_, &clock_)};
   std::vector<Running> live_;
 };
 
-Totals RunSoak(uint64_t seed) {
+Totals RunSoak(uint64_t seed, bool divergent = false) {
   Totals totals;
   SCOPED_TRACE("PAGODA_TEST_SEED=" + std::to_string(seed));
-  Soak(seed, &totals).Run();
+  Soak(seed, divergent, &totals).Run();
   return totals;
 }
 
@@ -320,6 +344,19 @@ TEST(StoreSoakTest, R2R27R29R31NoFaultOfTheStoreChangesATokenOrKeepsABlock) {
        {"length", "cancelled", "preempted", "ram tokens", "load loaded", "load missing",
         "load corrupt", "load refused", "load failed", "push stored", "push have", "push no_room",
         "push failed", "push dropped"}) {
+    EXPECT_GT(totals[name], 0) << name << " never happened";
+  }
+}
+
+TEST(StoreSoakTest, WrongBytesUnderValidChecksumsAreFoundByRechecksAndKeepNoBlock) {
+  Totals totals;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    for (const auto& [name, value] : RunSoak(seed, true)) totals[name] += value;
+    ASSERT_FALSE(HasFailure());
+  }
+  printf("%s\n", Text(totals).c_str());
+  for (const char* name : {"length", "recheck ok", "recheck mismatch", "recheck dropped",
+                           "data loss", "load refused"}) {
     EXPECT_GT(totals[name], 0) << name << " never happened";
   }
 }

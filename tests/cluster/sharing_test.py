@@ -132,6 +132,27 @@ class SharingTest(unittest.TestCase):
             self.assertEqual(sources(answer)["local"], 128)
 
 
+class RecheckTest(unittest.TestCase):
+    def test_blocks_that_another_worker_computed_pass_their_recheck(self):
+        """Each loaded block is computed again, and the bytes are equal."""
+        with Cluster(BIN_DIR, MODEL, workers=2, flags=("--kv-recheck-one-in", "1")) as cluster:
+            def ask(prompt, worker):
+                return cluster.complete(prompt, worker, max_tokens=24, ignore_eos=True)
+
+            def attempt(seed):
+                first = ask(prompt_ids(seed, 200), "worker-0")
+                cluster.wait_for_pushes("worker-0")
+                return first, ask(prompt_ids(seed, 200), "worker-1")
+
+            def rechecks(result):
+                return cluster.worker_metric("worker-1", "kv_recheck_blocks_total", result=result)
+
+            first, second = loaded(attempt, 400)
+            self.assertEqual(ids(second), ids(first))
+            eventually(lambda: rechecks("ok") > 0, "a loaded block was rechecked")
+            self.assertEqual(rechecks("mismatch"), 0)
+
+
 class StoreDeathTest(unittest.TestCase):
     """A store that is frozen, killed, or never there costs time and no token."""
 
