@@ -151,7 +151,9 @@ bool Engine::RunOnce(TimePoint idle_until) {
   EndCancelledAndExpired(cancels, now);
   for (auto& [id, live] : live_) live->sequence->paused = !live->sink->HasRoom();
   const Scheduler::Step& step = scheduler_.Schedule(now);
-  metrics_->num_preemptions.Increment(step.num_preempted);
+  metrics_->num_preemptions.Increment(static_cast<double>(step.preempted.size()));
+  // From the first block on: what this pool still holds of it may be gone when its turn comes.
+  for (Sequence* sequence : step.preempted) AskStore(*sequence, 0);
   const bool rechecks =
       scheduler_.HasSpareRows(options_.scheduler.block_tokens) && recheck_.TryStart();
   PoisonFreed();  // before anything is written into a block that was freed
@@ -174,7 +176,7 @@ bool Engine::RunOnce(TimePoint idle_until) {
   }
   CancelAbandonedLoads();
   UpdateStats();
-  busy_ = computes || step.num_preempted > 0;
+  busy_ = computes || !step.preempted.empty();
   return computes;
 }
 
@@ -193,16 +195,18 @@ void Engine::Accept(NewRequest request) {
   Sequence* sequence = live->sequence.get();
   live_.emplace(sequence->id(), std::move(live));
   scheduler_.Add(sequence);
-  if (transfer_ == nullptr || !transfer_->loads() || stopping_) return;
-  std::span<const BlockRef> refs = sequence->matchable();
-  int32_t first = blocks_.ProbePrefix(refs).matched;
-  if (static_cast<size_t>(first) == refs.size()) return;  // nothing is missing
+  if (!stopping_) AskStore(*sequence, blocks_.ProbePrefix(sequence->matchable()).matched);
+}
+
+void Engine::AskStore(Sequence& sequence, int32_t first) {
+  if (transfer_ == nullptr || !transfer_->loads()) return;
+  std::span<const BlockRef> refs = sequence.matchable().subspan(first);
+  if (refs.empty()) return;                // nothing is missing
   if (!transfer_->StoreAnswers()) return;  // nobody waits for a store that is known to be ill
-  refs = refs.subspan(first);
-  sequence->lookup.pending = true;
-  sequence->lookup.deadline = clock_->Now() + options_.lookup_timeout;
-  transfer_->Lookup(sequence->id(), sequence->request(), {refs.begin(), refs.end()}, first,
-                    sequence->lookup.deadline);
+  sequence.lookup.pending = true;
+  sequence.lookup.deadline = clock_->Now() + options_.lookup_timeout;
+  transfer_->Lookup(sequence.id(), sequence.request(), {refs.begin(), refs.end()}, first,
+                    sequence.lookup.deadline);
 }
 
 void Engine::On(const LookupDone& event) {

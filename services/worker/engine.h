@@ -116,6 +116,8 @@ class Engine {
   // Input
   void TakeInput(EngineInbox::Input input);
   void Accept(NewRequest request);
+  // Asks which of its blocks, from `first` on, the store holds.
+  void AskStore(Sequence& sequence, int32_t first);
   void On(const LookupDone& event);
   void On(const BlockLoaded& event);
   void EndCancelledAndExpired(const std::set<SequenceId>& cancels, TimePoint now);

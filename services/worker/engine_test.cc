@@ -501,6 +501,48 @@ TEST(EngineTest, FewerBlocksThanTheLookupPromisedIsANormalEvent) {
   EXPECT_EQ(client->result()->usage.computed, 20u);
 }
 
+// Two requests fill the pool; the younger loses its blocks, and the elder needs nearly all of them.
+TEST(EngineTest, APreemptedRequestLoadsTheBlocksThatThePoolHasEvicted) {
+  InMemoryBlockStore held;
+  GatedStore store(&held);
+  ManualClock clock;  // stands still: no wait is ever over
+  Worker worker(SmallEngine(14), &store, &clock);
+  GenerationRequest elder = Request(Tokens(40), 60);  // ends with 13 of 14 blocks
+  GenerationRequest younger = Request(Tokens(40, 500), 30);
+  store.Close();
+  auto [elder_id, elder_client] = worker.Submit(elder);
+  auto [younger_id, younger_client] = worker.Submit(younger);
+  worker.engine->RunOnce(TimePoint{});
+  store.WaitForCalls(2);
+  store.Open();  // both are answered: both begin in the same step
+  worker.StepUntil([&, c = younger_client] { return c->result().has_value(); });
+  EXPECT_EQ(elder_client->tokens(), Alone(elder));
+  EXPECT_EQ(younger_client->tokens(), Alone(younger));
+  EXPECT_EQ(worker.Value("num_preemptions_total"), 1);
+  EXPECT_GE(worker.Value("kv_load_blocks_total{result=\"loaded\"}"), 5);
+  EXPECT_LE(younger_client->result()->usage.recomputed, 2u * kBlock);
+}
+
+TEST(EngineTest, R33APreemptedRequestAsksNothingWhileTheBreakerIsOpen) {
+  ManualClock clock;
+  InMemoryBlockStore held;
+  GatedStore dead(&held);
+  dead.Close();
+  BreakerStore breaker(&dead, {.clock = &clock});
+  Worker worker(SmallEngine(14), &breaker, &clock, &breaker);
+  for (int i = 0; i < 3; ++i) {
+    worker.transfer->Lookup(SequenceId{1000}, Request(Tokens(9), 1), {}, 0, TimePoint::max());
+  }
+  dead.WaitForCalls(3);
+  dead.FailWaiting(absl::UnavailableError("dead"));
+  while (breaker.closed()) std::this_thread::yield();
+  auto [elder_id, elder_client] = worker.Submit(Request(Tokens(40), 60));
+  auto [younger_id, younger_client] = worker.Submit(Request(Tokens(40, 500), 30));
+  worker.StepUntil([&, c = younger_client] { return c->result().has_value(); });
+  EXPECT_EQ(worker.Value("num_preemptions_total"), 1);
+  EXPECT_EQ(dead.num_waiting(), 0u);
+}
+
 TEST(EngineTest, EveryMetricMovesAndPromptTokensAddUpBySource) {
   InMemoryBlockStore store;
   Worker worker(SmallEngine(), &store);

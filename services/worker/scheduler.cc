@@ -13,10 +13,9 @@ void InsertInOrder(std::vector<Sequence*>& queue, Sequence* sequence) {
   queue.insert(std::upper_bound(queue.begin(), queue.end(), sequence, BeforePointer), sequence);
 }
 
-// After a preemption its blocks are in this pool, or are computed again.
 bool WouldLoad(const Sequence& sequence, size_t block) {
   const std::vector<bool>& held = sequence.lookup.held;
-  return sequence.num_preemptions == 0 && block < held.size() && held[block];
+  return block < held.size() && held[block];
 }
 
 bool IsDecode(const Sequence& sequence) {
@@ -43,7 +42,7 @@ const Scheduler::Step& Scheduler::Schedule(TimePoint now) {
   step_.chunks.clear();
   step_.loads.clear();
   step_.num_rows = 0;
-  step_.num_preempted = 0;
+  step_.preempted.clear();
   now_ = now;
   planned_keys_.clear();
   loading_keys_.clear();
@@ -79,11 +78,12 @@ void Scheduler::PlanPrefills() {
 }
 
 void Scheduler::Admit() {
-  if (step_.num_preempted > 0) return;  // there is no room
+  if (!step_.preempted.empty()) return;  // there is no room
   for (size_t i = 0; i < waiting_.size();) {
     if (static_cast<int32_t>(running_.size()) >= options_.max_num_seqs) return;
     Sequence& sequence = *waiting_[i];
     if (sequence.lookup.pending && now_ < sequence.lookup.deadline) {
+      if (sequence.num_preemptions > 0) return;  // who lost its blocks is not overtaken
       ++i;
       continue;
     }
@@ -215,7 +215,7 @@ void Scheduler::Preempt(Sequence& victim) {
   assert(std::none_of(step_.loads.begin(), step_.loads.end(),
                       [&](const LoadOrder& order) { return order.sequence == &victim; }));
   BackToWaiting(victim);
-  ++step_.num_preempted;
+  step_.preempted.push_back(&victim);
 }
 
 void Scheduler::BackToWaiting(Sequence& sequence) {
@@ -224,13 +224,13 @@ void Scheduler::BackToWaiting(Sequence& sequence) {
   std::erase(running_, &sequence);
   InsertInOrder(waiting_, &sequence);
   sequence.state = SequenceState::kWaiting;
+  sequence.lookup = {};
   ++sequence.num_preemptions;
 }
 
 void Scheduler::Restart(Sequence& sequence) {
   BackToWaiting(sequence);
   std::erase(completed_prompts_, &sequence);
-  sequence.lookup = {};
 }
 
 Scheduler::Quarantined Scheduler::Quarantine(const BlockRef& first) {

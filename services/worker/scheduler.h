@@ -66,7 +66,7 @@ class Scheduler {
     std::vector<Chunk> chunks;
     std::vector<LoadOrder> loads;
     int32_t num_rows = 0;
-    int32_t num_preempted = 0;
+    std::vector<Sequence*> preempted;  // their blocks are gone, and what was known of the store's
   };
   // Block `block_index` of a sequence.
   struct SequenceBlock {

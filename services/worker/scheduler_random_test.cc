@@ -125,15 +125,19 @@ class RandomSchedule {
     SequenceId id{next_id_++};
     BlockKeyChain keys({}, {}, request.cache.scope, block_tokens_);
     auto sequence = std::make_unique<Sequence>(id, std::move(request), std::move(keys), now_);
-    if (Chance(0.5)) {  // somebody asks the store
-      sequence->lookup.pending = Chance(0.5);
-      sequence->lookup.deadline = now_ + std::chrono::milliseconds(Uniform(0, 5));
-      for (size_t i = 0; i < sequence->matchable().size(); ++i) {
-        sequence->lookup.held.push_back(Chance(0.7));
-      }
-    }
+    MayAskStore(*sequence);
     scheduler_.Add(sequence.get());
     live_.emplace(id, std::move(sequence));
+  }
+
+  // It is answered already, or is never: then the sequence waits until its deadline.
+  void MayAskStore(Sequence& sequence) {
+    if (Chance(0.5)) return;
+    sequence.lookup.pending = Chance(0.5);
+    sequence.lookup.deadline = now_ + std::chrono::milliseconds(Uniform(0, 5));
+    for (size_t i = 0; i < sequence.matchable().size(); ++i) {
+      sequence.lookup.held.push_back(Chance(0.7));
+    }
   }
 
   // An earlier attempt delivered some tokens.
@@ -202,7 +206,8 @@ class RandomSchedule {
 
   void Step() {
     const Scheduler::Step& step = scheduler_.Schedule(now_);
-    totals_->preempted += step.num_preempted;
+    totals_->preempted += static_cast<int64_t>(step.preempted.size());
+    for (Sequence* sequence : step.preempted) MayAskStore(*sequence);
     totals_->late += static_cast<int64_t>(scheduler_.TakeAbandonedLoads().size());
     PoisonFreed();
     StartLoads(step);
@@ -211,7 +216,7 @@ class RandomSchedule {
     ASSERT_LE(step.num_rows, options_.max_num_batched_tokens);
     ASSERT_LE(static_cast<int>(step.chunks.size()), options_.max_num_seqs);
     ASSERT_NO_FATAL_FAILURE(CheckChunks(step));
-    ASSERT_TRUE(!step.chunks.empty() || step.num_preempted > 0 || WaitsForAnEvent());
+    ASSERT_TRUE(!step.chunks.empty() || !step.preempted.empty() || WaitsForAnEvent());
     const bool rechecks = scheduler_.HasSpareRows(block_tokens_) && recheck_.TryStart();
     PoisonFreed();
     if (step.chunks.empty() && !rechecks) return;

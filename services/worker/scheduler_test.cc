@@ -48,7 +48,7 @@ class SchedulerTest : public ::testing::Test {
   Chunks Step(TimePoint now = At(0)) {
     const Scheduler::Step& step = scheduler_->Schedule(now);
     loads_ = step.loads;
-    preempted_ += step.num_preempted;
+    preempted_ += static_cast<int>(step.preempted.size());
     Check();
     for (spare_rows_ = 0; spare_rows_ < 1000 && scheduler_->HasSpareRows(spare_rows_ + 1);) {
       ++spare_rows_;
