@@ -97,7 +97,9 @@ Status AnswerReader::TakeEvent(std::string_view text) {
   if (!choices.is_array() || choices.empty()) return absl::OkStatus();
   std::string finish_reason = Text(choices[0], "finish_reason");
   if (!finish_reason.empty()) answer_.finish_reason = finish_reason;
+  // A chat's text is in `delta.content`, a completion's in `text`.
   std::string content = Text(Member(choices[0], "delta"), "content");
+  if (content.empty()) content = Text(choices[0], "text");
   if (content.empty()) return absl::OkStatus();
   answer_.last_text = clock_->Now() - sent_;
   if (!answer_.first_text) answer_.first_text = answer_.last_text;

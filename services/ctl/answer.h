@@ -1,4 +1,4 @@
-// One answer of a chat: what a stream of server-sent events says, and when.
+// One answer, of a chat or to a prompt: what a stream of server-sent events says, and when.
 //
 // Concurrency: plain values and one reader, each used by one thread.
 #ifndef PAGODA_SERVICES_CTL_ANSWER_H_
@@ -43,7 +43,7 @@ struct Answer {
 // The error message in an HTTP error's body, else the body itself.
 std::string ServerMessage(int http_status, const std::string& body);
 
-// Reads the lines of one streamed chat completion.
+// Reads the lines of one streamed completion.
 class AnswerReader {
  public:
   // The request counts as sent now. `on_text` gets each piece of text as it comes.

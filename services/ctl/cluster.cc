@@ -54,8 +54,11 @@ std::string Cluster::ReadyText() const {
   pids[kStore] = supervisor_.pid(kStore);
   for (const std::string& name : worker_names_) pids[name] = supervisor_.pid(name);
   const ReadyLine& router = supervisor_.addresses(kRouter);
-  nlohmann::ordered_json line = {
-      {"ready", true}, {"http", "http://" + router.http}, {"grpc", router.grpc}, {"pids", pids}};
+  nlohmann::ordered_json line = {{"ready", true},
+                                 {"http", "http://" + router.http},
+                                 {"grpc", router.grpc},
+                                 {"kvstore", supervisor_.addresses(kStore).grpc},
+                                 {"pids", pids}};
   return line.dump();
 }
 

@@ -38,8 +38,8 @@ class Cluster {
   // Returns when everything is ready. Errors: those of Supervisor.
   Status Start();
 
-  // {"ready":true,"http":"http://HOST:PORT","grpc":"HOST:PORT","pids":{...}}. REQUIRES: Start
-  // returned OK.
+  // {"ready":true,"http":"http://HOST:PORT","grpc":"HOST:PORT","kvstore":"HOST:PORT","pids":{...}}.
+  // REQUIRES: Start returned OK.
   std::string ReadyText() const;
 
   // Until a signal (CANCELLED), or until nobody can answer any more (UNAVAILABLE): the router is

@@ -11,8 +11,10 @@ namespace pagoda::ctl {
 // argv[0] is the command's name.
 int RunUp(int argc, const char* const* argv);
 int RunChat(int argc, const char* const* argv);
+int RunGenerate(int argc, const char* const* argv);
 int RunWorkers(int argc, const char* const* argv);
 int RunDrain(int argc, const char* const* argv);
+int RunKv(int argc, const char* const* argv);
 int RunHealth(int argc, const char* const* argv);
 
 }  // namespace pagoda::ctl

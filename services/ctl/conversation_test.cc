@@ -58,7 +58,7 @@ json Messages(const FakeRouter& router) { return json::parse(router.last().body)
 
 TEST(ConversationTest, AnswersBecomePartOfTheNextRequest) {
   FakeRouter router;
-  Conversation conversation(router.client(), {.system = "Be kind."});
+  Conversation conversation(router.client(), {}, "Be kind.");
   std::string streamed;
   auto answer = conversation.Ask("Hi", [&](std::string_view text) { streamed += text; });
   ASSERT_TRUE(answer.ok()) << answer.status();

@@ -34,8 +34,9 @@ constexpr char kHelp[] =
     R"(pagoda up --model FILE [--workers N] [flags of the services]
 
 Runs a KV store, a router and N workers on this host until Ctrl-C. When all are ready it prints one
-line of JSON with the addresses and the process ids; logs go to standard error. A program
-that dies is restarted after 0.5 s, then 1 s ... 10 s, with the same flags and addresses.
+line of JSON with the process ids and the addresses ("kvstore" is the one for pagoda kv); logs go
+to standard error. A program that dies is restarted after 0.5 s, then 1 s ... 10 s, with the same
+flags and addresses.
 
   --model FILE          the model, a GGUF file (required)
   --workers N           1 to 64, default 1

@@ -114,10 +114,11 @@ class UpTest(unittest.TestCase):
 
     def test_the_ready_line_names_addresses_and_processes(self):
         process, ready = self.up()
-        self.assertEqual(list(ready), ["ready", "http", "grpc", "pids"])
+        self.assertEqual(list(ready), ["ready", "http", "grpc", "kvstore", "pids"])
         self.assertIs(ready["ready"], True)
         self.assertEqual(ready["http"], "http://127.0.0.1:12")
         self.assertEqual(ready["grpc"], "127.0.0.1:2")
+        self.assertEqual(ready["kvstore"], "127.0.0.1:1")
         started = {e["name"].removeprefix("pagoda-"): e["pid"] for e in self.events()}
         self.assertEqual(ready["pids"], started)
         process.send_signal(signal.SIGTERM)

@@ -1,5 +1,4 @@
 // `pagoda workers`: the workers that the router knows.
-#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,6 +8,7 @@
 #include "common/http/http_client.h"
 #include "services/ctl/answer.h"
 #include "services/ctl/command.h"
+#include "services/ctl/table.h"
 
 namespace pagoda::ctl {
 namespace {
@@ -32,17 +32,7 @@ void PrintTable(const ordered_json& workers) {
     rows.emplace_back();
     for (const char* column : kColumns) rows.back().push_back(Cell(worker, column));
   }
-  std::vector<size_t> widths(std::size(kColumns));
-  for (const auto& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  for (const auto& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) {
-      line += row[i] + std::string(widths[i] - row[i].size() + 2, ' ');
-    }
-    std::printf("%s\n", line.substr(0, line.find_last_not_of(' ') + 1).c_str());
-  }
+  std::fputs(FormatTable(rows).c_str(), stdout);
 }
 
 StatusOr<std::string> FetchWorkers(const http::HttpClient& client) {
@@ -63,10 +53,10 @@ int Failure(int exit_status, const Status& status) {
 
 int RunWorkers(int argc, const char* const* argv) {
   std::string http = "http://127.0.0.1:8080";
-  bool json = false;
+  std::string output = "text";
   FlagSet flags("pagoda workers", "Lists the workers that the router knows.");
   flags.Add("http", "the router's URL", &http);
-  flags.AddSwitch("json", "print the router's answer as it is", &json);
+  flags.AddChoice("output", "a table, or the router's answer as it is", &output, {"text", "json"});
   if (std::optional<int> status = flags.Parse(argc, argv)) return *status;
   StatusOr<http::HttpClient> client = http::HttpClient::Create(http);
   if (!client.ok()) return Failure(2, Annotate(client.status(), "--http"));
@@ -77,7 +67,7 @@ int RunWorkers(int argc, const char* const* argv) {
   if (workers == answer.end() || !workers->is_array()) {
     return Failure(1, absl::InternalError("the router's answer has no list of workers"));
   }
-  if (json) {
+  if (output == "json") {
     std::printf("%s\n", answer.dump().c_str());
   } else {
     PrintTable(*workers);

@@ -43,7 +43,7 @@ TEST(WorkersCommandTest, WorkersArePrintedAsATable) {
 }
 
 TEST(WorkersCommandTest, JsonIsTheRoutersAnswer) {
-  Result result = Workers(200, kBody, {"--json"});
+  Result result = Workers(200, kBody, {"--output", "json"});
   EXPECT_EQ(result.status, 0);
   EXPECT_EQ(result.output, std::string(kBody) + "\n");
 }

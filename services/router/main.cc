@@ -1,3 +1,4 @@
+#include <cstdio>
 #include <string>
 
 #include "common/base/address.h"
@@ -48,6 +49,10 @@ int main(int argc, char** argv) {
   flags.AddChecked("log-level", "debug, info, warning or error", &log_level,
                    [](const std::string& name) { return pagoda::ParseLogLevel(name).status(); });
   if (auto status = flags.Parse(argc, argv)) return *status;
+  if (options.model.empty()) {
+    std::fputs("pagoda-router: --model FILE is required\n", stderr);
+    return 2;
+  }
   pagoda::InitLogging("router", *pagoda::ParseLogLevel(log_level));
 
   pagoda::ShutdownSignal signal;
