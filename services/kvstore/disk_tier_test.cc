@@ -227,7 +227,7 @@ TEST_F(DiskTierTest, WhatWaitsIsFlushedByTime) {
     }
     return false;
   };
-  TimePoint limit = SystemClock::Get()->Now() + std::chrono::seconds(60);
+  TimePoint limit = SystemClock::Get()->Now() + std::chrono::minutes(4);
   while (!has_blob() && SystemClock::Get()->Now() < limit) std::this_thread::yield();
   EXPECT_TRUE(has_blob());
 }
@@ -320,7 +320,7 @@ TEST_F(DiskTierTest, ADiskThatIsFullIsLeftAloneShownAndComesBack) {
       << "not asked again so soon";
   auto after = MakeChain(401, 2, kPayload);
   // RocksDB looks every few seconds whether there is room again.
-  TimePoint limit = SystemClock::Get()->Now() + std::chrono::seconds(100);
+  TimePoint limit = SystemClock::Get()->Now() + std::chrono::minutes(4);
   while (!Shows("kvstore_disk_up 1") && SystemClock::Get()->Now() < limit) {
     clock_.Advance(options_.db.retry_after);
     PutAndWait(*tier_, after);

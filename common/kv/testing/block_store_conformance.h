@@ -162,7 +162,7 @@ TEST_P(BlockStoreConformance, AReportedBlockIsSoonForgottenAndCanBePutAgain) {
   Store(blocks);
   store().ReportCorrupt({MakeChain(2, 1, kPayload)[0].header.ref.key, 0, "of a block not held"});
   store().ReportCorrupt({blocks[1].header.ref.key, 7, "the reader found other bytes"});
-  TimePoint limit = SystemClock::Get()->Now() + std::chrono::seconds(60);
+  TimePoint limit = SystemClock::Get()->Now() + std::chrono::minutes(4);
   while (FindAndWait(store(), RefsOf(blocks)).blocks[1]) {
     ASSERT_LT(SystemClock::Get()->Now(), limit);
   }

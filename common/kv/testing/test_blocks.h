@@ -41,7 +41,7 @@ class RecordingSink : public BlockSink {
   void Finished() override;
 
   // Waits until Finished was called. False after `limit`.
-  bool Wait(Duration limit = std::chrono::seconds(30));
+  bool Wait(Duration limit = std::chrono::minutes(4));
 
   // REQUIRES: Wait returned true. The counts of callbacks show that each came exactly once.
   const GetResult& result(size_t index) const { return blocks_[index].result; }
