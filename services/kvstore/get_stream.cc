@@ -100,8 +100,8 @@ void GetStream::Fetched(GetResult result, std::string header) {
 }
 
 void GetStream::Write(GetResult result, std::string header) {
-  context_.metrics.CountGet(result.outcome);
   if (result.outcome == GetOutcome::kFailed) return End(result.status);
+  context_.metrics.CountGet(result.outcome);
   v1::GetResponse head;
   head.set_index(static_cast<uint32_t>(next_++));
   head.set_tier(rpc::ToWire(result.tier));

@@ -205,7 +205,7 @@ KvStoreServer::Options WithDisk(const std::string& folder) {
 
 std::string MetricsOf(const KvStoreServer& server) {
   auto client = *http::HttpClient::Create("http://" + server.http_address());
-  return client.Get("/metrics", SystemClock::Get()->Now() + std::chrono::seconds(60))->body;
+  return client.Get("/metrics", SystemClock::Get()->Now() + std::chrono::minutes(4))->body;
 }
 
 TEST(KvStoreServer, R70ARestartWithADataDirFindsItsBlocksAndKeepsItsName) {

@@ -51,6 +51,13 @@ class KvStoreServiceTest : public ::testing::Test {
   }
   uint64_t UsedBytes() { return tier_->Stats()->tiers[0].bytes_used; }
   uint64_t BlockCount() { return tier_->Stats()->tiers[0].blocks; }
+  // kvstore_requests_total; -1: there is no such series.
+  double Requests(const std::string& op, const std::string& result) {
+    std::string series = "kvstore_requests_total{op=\"" + op + "\",result=\"" + result + "\"} ";
+    std::string text = metrics_.Render();
+    size_t at = text.find(series);
+    return at == std::string::npos ? -1 : std::stod(text.substr(at + series.size()));
+  }
   // Waits for what happens when streams end.
   bool Becomes(const std::function<bool()>& condition) {
     TimePoint limit = SystemClock::Get()->Now() + kLimit;
@@ -141,14 +148,9 @@ TEST_F(KvStoreServiceTest, AnyProtobufClientCanPutAndGet) {
   EXPECT_EQ(response.outcome(), v1::GetResponse::MISSING);
   EXPECT_FALSE(get->Read(&response));
   EXPECT_TRUE(get->Finish().ok());
-  std::string text = metrics_.Render();
-  EXPECT_NE(text.find("pagoda:kvstore_requests_total{op=\"put\",result=\"stored\"} 3"),
-            std::string::npos);
-  EXPECT_NE(text.find("pagoda:kvstore_requests_total{op=\"get\",result=\"found\"} 3"),
-            std::string::npos);
-  EXPECT_NE(text.find("pagoda:kvstore_requests_total{op=\"get\",result=\"missing\"} 1"),
-            std::string::npos);
-  EXPECT_EQ(text.find("refused"), std::string::npos) << "no series that nothing can move";
+  EXPECT_EQ(Requests("put", "stored"), 3);
+  EXPECT_EQ(Requests("get", "found"), 3);
+  EXPECT_EQ(Requests("get", "missing"), 1);
 }
 
 TEST_F(KvStoreServiceTest, FindMissingAnswersOneBitAKey) {
@@ -178,7 +180,7 @@ TEST_F(KvStoreServiceTest, KeysOfAWrongLengthOrNumberAreRefusedByName) {
     EXPECT_FALSE(stream->Read(&response));
     EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   }
-  EXPECT_NE(metrics_.Render().find("{op=\"find_missing\",result=\"error\"} 3"), std::string::npos);
+  EXPECT_EQ(Requests("find_missing", "error"), 3);
 }
 
 TEST_F(KvStoreServiceTest, AnUnaskedBlockIsOneRoundTripAndAnswersLikeAnOffer) {
@@ -196,6 +198,29 @@ TEST_F(KvStoreServiceTest, AnUnaskedBlockIsOneRoundTripAndAnswersLikeAnOffer) {
   EXPECT_TRUE(put->Finish().ok());
   EXPECT_NE(metrics_.Render().find("pagoda:kv_corrupt_blocks_total{hop=\"put\"} 1"),
             std::string::npos);
+  EXPECT_EQ(Requests("put", "have"), 1);
+  EXPECT_EQ(Requests("put", "divergent"), 1);
+  EXPECT_EQ(Requests("put", "corrupt"), 1);
+}
+
+TEST_F(KvStoreServiceTest, ABlockThatIsFoundCorruptIsAnAnswerAndTheStreamGoesOn) {
+  auto blocks = MakeChain(1, 2, 1000);
+  PutAndWait(*tier_, blocks);
+  auto lent =
+      testing::GetAndWait(*tier_, {blocks[0].header.ref}, testing::RecordingSink::Mode::kLend);
+  const_cast<std::byte&>(lent->result(0).lent.data[100]) ^= std::byte{8};
+  v1::GetRequest request;
+  request.set_keys(rpc::PackKeys(RefsOf(blocks)));
+  auto get = stub_->Get(&call_, request);
+  v1::GetResponse response;
+  ASSERT_TRUE(get->Read(&response));
+  EXPECT_EQ(response.outcome(), v1::GetResponse::CORRUPT);
+  EXPECT_TRUE(response.payload().empty());
+  ASSERT_TRUE(get->Read(&response));
+  EXPECT_EQ(response.payload(), blocks[1].payload.bytes());
+  EXPECT_FALSE(get->Read(&response));
+  EXPECT_TRUE(get->Finish().ok());
+  EXPECT_EQ(Requests("get", "corrupt"), 1);
 }
 
 TEST_F(KvStoreServiceTest, HostilePutMessagesEndTheStreamByName) {
@@ -250,6 +275,7 @@ TEST_F(KvStoreServiceTest, AFullStoreAnswersNoRoomToTheOffer) {
   EXPECT_GT(response.answers(0).retry_ms(), 0u);
   put->WritesDone();
   EXPECT_TRUE(put->Finish().ok());
+  EXPECT_EQ(Requests("put", "no_room"), 1);
 }
 
 TEST_F(KvStoreServiceTest, PromisedRoomOfOneStreamIsBoundedButOneBlockAlwaysFits) {

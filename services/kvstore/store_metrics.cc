@@ -10,13 +10,9 @@ StoreMetrics::StoreMetrics(Metrics& metrics) {
   };
   find_ok_ = request("find_missing", "ok");
   find_error_ = request("find_missing", "error");
-  // By GetOutcome. A stream never answers kRefused: it waits until there is room for the block.
-  const char* get[] = {"found", "missing", "corrupt", nullptr, "failed"};
-  for (size_t i = 0; i < get_.size(); ++i) {
-    get_[i] = get[i] == nullptr ? nullptr : request("get", get[i]);
-  }
-  const char* put[] = {"stored",  "have",    "divergent",
-                       "no_room", "corrupt", "failed"};  // PutOutcome
+  const char* get[] = {"found", "missing", "corrupt"};  // by GetOutcome
+  for (size_t i = 0; i < get_.size(); ++i) get_[i] = request("get", get[i]);
+  const char* put[] = {"stored", "have", "divergent", "no_room", "corrupt"};  // by PutOutcome
   for (size_t i = 0; i < put_.size(); ++i) put_[i] = request("put", put[i]);
   corrupt_put_ =
       &metrics.Counter("kv_corrupt_blocks_total",

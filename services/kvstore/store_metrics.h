@@ -19,7 +19,10 @@ class StoreMetrics {
   explicit StoreMetrics(Metrics& metrics);
 
   void CountFind(bool ok) { (ok ? find_ok_ : find_error_)->Increment(); }
+  // REQUIRES: an outcome that a stream answers: not kRefused, for which it waits until there is
+  // room, and not kFailed, which ends it.
   void CountGet(GetOutcome outcome) { get_[static_cast<size_t>(outcome)]->Increment(); }
+  // REQUIRES: a final answer: not kFailed.
   void CountPut(PutOutcome outcome);
   void CountStalledGet() { stalled_get_->Increment(); }
   void CountStalledPut() { stalled_put_->Increment(); }
@@ -27,8 +30,8 @@ class StoreMetrics {
  private:
   prometheus::Counter* find_ok_;
   prometheus::Counter* find_error_;
-  std::array<prometheus::Counter*, 5> get_;
-  std::array<prometheus::Counter*, 6> put_;
+  std::array<prometheus::Counter*, 3> get_;
+  std::array<prometheus::Counter*, 5> put_;
   prometheus::Counter* corrupt_put_;
   prometheus::Counter* stalled_get_;
   prometheus::Counter* stalled_put_;

@@ -50,7 +50,7 @@ class TieredStoreTest : public ::testing::Test {
   // Until as many were brought to disk, and wait for it no more.
   void WaitForDisk(uint64_t blocks) {
     std::string line = "kvstore_spills_total{result=\"stored\"} " + std::to_string(blocks);
-    TimePoint limit = SystemClock::Get()->Now() + std::chrono::seconds(60);
+    TimePoint limit = SystemClock::Get()->Now() + std::chrono::minutes(4);
     while (!Shows(line)) {
       ASSERT_LT(SystemClock::Get()->Now(), limit);
       std::this_thread::yield();
@@ -118,7 +118,7 @@ TEST_F(TieredStoreTest, R45OwnersSumToTheBytesOfBothTiers) {
   ASSERT_EQ(store_->Stats()->tiers.size(), 2u);
   uint64_t owned = 0, used = 0;
   // Spills may still be moving; both sums must meet once they have ended.
-  TimePoint limit = SystemClock::Get()->Now() + std::chrono::seconds(60);
+  TimePoint limit = SystemClock::Get()->Now() + std::chrono::minutes(4);
   do {
     StoreStats stats = *store_->Stats();
     owned = used = 0;
@@ -147,7 +147,7 @@ TEST_F(TieredStoreTest, ABlockOnDiskIsHeldAlreadyAndOtherBytesDiverge) {
 TEST_F(TieredStoreTest, R70AfterACleanStopEverythingIsOnDisk) {
   auto blocks = MakeChain(1, 6, kPayload);
   for (const PutBlock& block : blocks) Store({block});
-  store_->SpillAll(SystemClock::Get()->Now() + std::chrono::seconds(60));
+  store_->SpillAll(SystemClock::Get()->Now() + std::chrono::minutes(4));
   Open();
   auto sink = GetAndWait(*store_, RefsOf(blocks));
   for (size_t i = 0; i < blocks.size(); ++i) {
