@@ -1,12 +1,15 @@
-// Preloaded into programs built with ThreadSanitizer: makes Abseil's locks visible to it.
+// Preloaded into programs built with ThreadSanitizer: makes visible to it how gRPC hands things
+// from one thread to another.
 //
-// Debian's Abseil is built without ThreadSanitizer and waits in futexes, so what gRPC hands from
-// one thread to another under an absl::Mutex looks like a race. Here each lock and unlock also
-// tells ThreadSanitizer: what happened before the unlock happened before the next lock.
+// Debian's gRPC and Abseil are built without ThreadSanitizer: Abseil waits in futexes, gRPC queues
+// operations by atomics, so what was handed on looks like a race. Here each lock and unlock also
+// tells ThreadSanitizer: what happened before the unlock happened before the next lock. And what
+// happened before an operation was started or ended happened before its completion is taken.
 //
-// Functions are named by their symbols, because a class cannot be defined again to wrap its
-// methods.
+// Most functions are named by their symbols: a class cannot be defined again to wrap its methods,
+// and gRPC's own are in no public header.
 #include <dlfcn.h>
+#include <grpc/grpc.h>
 
 extern "C" {
 void __tsan_acquire(void* address);
@@ -69,4 +72,32 @@ extern "C" bool _ZN4absl7debian37CondVar16WaitWithDeadlineEPNS0_5MutexENS0_4Time
   bool timed_out = real(condition, mutex, deadline);
   __tsan_acquire(mutex);
   return timed_out;
+}
+
+extern "C" grpc_call_error grpc_call_start_batch(grpc_call* call, const grpc_op* ops, size_t count,
+                                                 void* tag, void* reserved) {
+  static const auto real = Real<decltype(&grpc_call_start_batch)>("grpc_call_start_batch");
+  __tsan_release(tag);
+  return real(call, ops, count, tag, reserved);
+}
+
+// grpc_cq_end_op. The status and what follows it only pass through.
+extern "C" void
+_Z14grpc_cq_end_opP21grpc_completion_queuePvN4absl7debian36StatusEPFvS1_P18grpc_cq_completionES1_S6_b(
+    void* queue, void* tag, void* status, void* done, void* argument, void* storage,
+    bool internal) {
+  static const auto real = Real<void (*)(void*, void*, void*, void*, void*, void*, bool)>(
+      "_Z14grpc_cq_end_opP21grpc_completion_queuePvN4absl7debian36StatusEPFvS1_P18grpc_cq_"
+      "completionES1_S6_b");
+  __tsan_release(tag);
+  real(queue, tag, status, done, argument, storage, internal);
+}
+
+extern "C" grpc_event grpc_completion_queue_next(grpc_completion_queue* queue,
+                                                 gpr_timespec deadline, void* reserved) {
+  static const auto real =
+      Real<decltype(&grpc_completion_queue_next)>("grpc_completion_queue_next");
+  grpc_event event = real(queue, deadline, reserved);
+  if (event.type == GRPC_OP_COMPLETE) __tsan_acquire(event.tag);
+  return event;
 }

@@ -208,7 +208,7 @@ TEST_F(KvStoreServiceTest, ABlockThatIsFoundCorruptIsAnAnswerAndTheStreamGoesOn)
   PutAndWait(*tier_, blocks);
   auto lent =
       testing::GetAndWait(*tier_, {blocks[0].header.ref}, testing::RecordingSink::Mode::kLend);
-  const_cast<std::byte&>(lent->result(0).lent.data[100]) ^= std::byte{8};
+  const_cast<std::byte&>(lent->result(0).lent.data[-200]) ^= std::byte{8};  // in its header
   v1::GetRequest request;
   request.set_keys(rpc::PackKeys(RefsOf(blocks)));
   auto get = stub_->Get(&call_, request);
