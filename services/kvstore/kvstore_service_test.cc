@@ -75,7 +75,7 @@ class KvStoreServiceTest : public ::testing::Test {
     TimePoint limit = SystemClock::Get()->Now() + kLimit;
     while (!condition()) {
       if (SystemClock::Get()->Now() > limit) return false;
-      std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // leaves the machine to the store
     }
     return true;
   }
