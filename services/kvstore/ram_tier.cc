@@ -331,17 +331,15 @@ void RamTier::HandOver(Evicted evicted) const {
       {*std::move(header), std::move(evicted.meta), {payload, bytes, std::move(evicted.slot)}});
 }
 
-std::vector<BlockKey> RamTier::KeysByUse() const {
-  std::vector<std::pair<int64_t, BlockKey>> held;
-  {
-    MutexLock lock(mutex_);
-    held.reserve(index_.size());
-    for (const auto& [key, id] : index_) held.emplace_back(-entries_[id].last_use_unix_ms, key);
-  }
-  std::sort(held.begin(), held.end());
+std::vector<BlockKey> RamTier::KeysByAge() const {
+  MutexLock lock(mutex_);
   std::vector<BlockKey> keys;
-  keys.reserve(held.size());
-  for (const auto& [use, key] : held) keys.push_back(key);
+  keys.reserve(index_.size());
+  // As none is taken, the policy offers them all.
+  (void)policy_->Victim([&](EntryId id) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    keys.push_back(entries_[id].key);
+    return false;
+  });
   return keys;
 }
 

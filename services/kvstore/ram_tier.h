@@ -65,8 +65,9 @@ class RamTier final : public ReservingStore, public BlockStoreAdmin {
                         const RecordMeta& meta) override;
   StatusOr<StoreStats> Stats() override;
 
-  // What is held now, the most recently used first; and one of these, which Peek does not renew.
-  std::vector<BlockKey> KeysByUse() const;
+  // What is held now, in the order in which it would go; and one of these, which Peek does not
+  // renew.
+  std::vector<BlockKey> KeysByAge() const;
   std::optional<PutBlock> Peek(const BlockKey& key) const;
 
   // Sum over entries = sum over owners; with what is reserved or only read on = used bytes of the

@@ -293,9 +293,18 @@ StatusOr<StoreStats> TieredStore::Stats() {
 }
 
 void TieredStore::SpillAll(TimePoint deadline) {
-  for (const BlockKey& key : ram_->KeysByUse()) {
-    std::optional<PutBlock> block = ram_->Peek(key);
-    if (block && !spill_->AddUntil(*block, deadline)) return;
+  std::vector<BlockKey> keys = ram_->KeysByAge();
+  TimePoint start = clock_.Now();
+  int64_t written = 0;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    TimePoint now = clock_.Now();
+    // As many as fit into the time left at the pace so far; the first shows the pace.
+    auto left = static_cast<int64_t>(keys.size() - i);
+    if (written > 0 && (now - start) / written * left > deadline - now) continue;
+    std::optional<PutBlock> block = ram_->Peek(keys[i]);
+    if (!block) continue;
+    if (!spill_->AddUntil(*block, deadline)) return;
+    ++written;
   }
   spill_->WaitIdle(deadline);
 }

@@ -41,7 +41,8 @@ class TieredStore final : public ReservingStore, public BlockStoreAdmin {
                         const RecordMeta& meta) override;
   StatusOr<StoreStats> Stats() override;
 
-  // Brings what RAM holds below, the most recently used first, until `deadline`. REQUIRES: no other
+  // Brings what RAM holds below until `deadline`, in the order of age, which it keeps there. At the
+  // pace of the disk the oldest are left out so that there is time for the rest. REQUIRES: no other
   // calls run.
   void SpillAll(TimePoint deadline);
 

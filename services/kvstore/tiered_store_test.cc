@@ -196,6 +196,8 @@ class FrozenTier final : public LowerTier {
   }
   size_t size() const { return held_.size(); }
 
+  ManualClock* clock = nullptr;  // each write takes a second of it
+
   void FindMissing(const CallContext&, std::vector<BlockRef> refs, FindCallback done) override {
     done({absl::OkStatus(), std::vector<Held>(refs.size())});
   }
@@ -205,6 +207,7 @@ class FrozenTier final : public LowerTier {
   }
   void Put(const CallContext& context, std::vector<PutBlock> blocks, PutCallback done) override {
     waiting_.push_back({context, std::move(blocks[0]), std::move(done)});
+    if (clock != nullptr) clock->Advance(std::chrono::seconds(1));
   }
   void ReportCorrupt(const CorruptReport& report) override { held_.erase(report.key); }
   std::optional<IndexedBlock> Lookup(const BlockKey&) const override { return std::nullopt; }
@@ -243,6 +246,33 @@ TEST_F(TieredStoreTest, ASpillThatIsFullDropsBlocksAndNoPutWaits) {
   EXPECT_GE(divergent, 2);
   EXPECT_GE(have, 2);
   store->SpillAll(SystemClock::Get()->Now() + std::chrono::milliseconds(50));  // is bounded
+}
+
+class SpillAllTest : public ::testing::Test {
+ protected:
+  // The depths of ten blocks of one chain in the order in which they were written within `limit`.
+  std::vector<uint32_t> DepthsWritten(Duration limit) {
+    ManualClock clock;
+    auto tier = std::make_unique<FrozenTier>();
+    FrozenTier& below = *tier;
+    below.clock = &clock;
+    auto store = *TieredStore::Create({.bytes = 10 * kSlot, .clock = &clock}, std::move(tier));
+    PutAndWait(*store, MakeChain(1, 10, kPayload));
+    store->SpillAll(clock.Now() + limit);
+    std::vector<uint32_t> depths;
+    for (const PutBlock& block : below.Waiting()) depths.push_back(block.header.ref.depth);
+    return depths;
+  }
+};
+
+TEST_F(SpillAllTest, WhatGoesFirstIsWrittenFirstSoThatTheDiskKeepsTheOrder) {
+  EXPECT_EQ(DepthsWritten(std::chrono::seconds(100)),
+            (std::vector<uint32_t>{9, 8, 7, 6, 5, 4, 3, 2, 1, 0}));
+}
+
+TEST_F(SpillAllTest, OfMoreThanTheTimeAllowsTheYoungestAreWritten) {
+  // The first shows that each takes a second.
+  EXPECT_EQ(DepthsWritten(std::chrono::seconds(4)), (std::vector<uint32_t>{9, 2, 1, 0}));
 }
 
 class WaitingBlockTest : public ::testing::Test {
