@@ -1,6 +1,8 @@
 #include "common/kv/breaker_store.h"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -12,6 +14,7 @@ namespace pagoda {
 namespace {
 
 enum class Verdict { kNone, kSuccess, kFailure };
+enum class Kind { kFind, kGet, kPut };
 
 // Of an error.
 Verdict VerdictOf(const Status& status, const CallContext& context, TimePoint now) {
@@ -60,23 +63,20 @@ class BreakerStore::Circuit {
   }
 
   // What became of a call that went through.
-  void Heard(Verdict verdict, const Status& why) {
+  void Heard(Kind kind, Verdict verdict, const Status& why) {
     MutexLock lock(mutex_);
     if (state_ != State::kClosed || verdict == Verdict::kNone) return;
-    failures_ = verdict == Verdict::kFailure ? failures_ + 1 : 0;
-    if (failures_ < options_.failures_to_open) return;
-    pause_ = options_.first_pause;
+    if (verdict == Verdict::kSuccess) return Works(kind);
+    ++failures_[static_cast<size_t>(kind)];
+    if (NumFailures() < options_.failures_to_open) return;
     if (opened_ != nullptr) opened_->Increment();
     Open("the KV store is left alone: it failed too often in a row", why);
   }
 
   void ProbeEnded(const Status& status) {
     MutexLock lock(mutex_);
-    if (!status.ok()) {
-      pause_ = std::min(2 * pause_, options_.max_pause);
-      return Open("the KV store does not answer yet", status);
-    }
-    failures_ = 0;
+    if (!status.ok()) return Open("the KV store does not answer yet", status);
+    Works(Kind::kFind);
     Enter(State::kClosed);
     Log(LogLevel::kInfo, "the KV store answers again");
   }
@@ -84,7 +84,15 @@ class BreakerStore::Circuit {
  private:
   enum class State { kClosed, kProbing, kOpen };  // by the gauge's numbers
 
+  int NumFailures() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return std::accumulate(failures_.begin(), failures_.end(), 0);
+  }
+  void Works(Kind kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    failures_[static_cast<size_t>(kind)] = 0;
+    if (NumFailures() == 0) pause_ = Duration::zero();
+  }
   void Open(const char* message, const Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    pause_ = std::clamp(2 * pause_, options_.first_pause, options_.max_pause);
     Duration wait = FromSeconds(ToSeconds(pause_) * (1 - options_.random() / 5));
     retry_at_ = Now() + wait;
     Enter(State::kOpen);
@@ -104,8 +112,8 @@ class BreakerStore::Circuit {
   prometheus::Counter* opened_ = nullptr;
   mutable Mutex mutex_;
   State state_ ABSL_GUARDED_BY(mutex_) = State::kClosed;
-  int failures_ ABSL_GUARDED_BY(mutex_) = 0;  // in a row
-  Duration pause_ ABSL_GUARDED_BY(mutex_){};  // before jitter
+  std::array<int, 3> failures_ ABSL_GUARDED_BY(mutex_){};  // by kind, since its last success
+  Duration pause_ ABSL_GUARDED_BY(mutex_){};  // the last one, before jitter; 0: all is well
   TimePoint retry_at_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -130,7 +138,7 @@ class BreakerStore::WatchingSink final : public BlockSink {
     sink_->Done(index, std::move(result));
   }
   void Finished() override {
-    circuit_->Heard(verdict_, why_);
+    circuit_->Heard(Kind::kGet, verdict_, why_);
     sink_->Finished();
   }
 
@@ -174,7 +182,7 @@ void BreakerStore::FindMissing(const CallContext& context, std::vector<BlockRef>
                         Verdict verdict = result.status.ok()
                                               ? Verdict::kSuccess
                                               : VerdictOf(result.status, context, circuit->Now());
-                        circuit->Heard(verdict, result.status);
+                        circuit->Heard(Kind::kFind, verdict, result.status);
                         done(std::move(result));
                       });
 }
@@ -206,7 +214,7 @@ void BreakerStore::Put(const CallContext& context, std::vector<PutBlock> blocks,
           verdict = one;
           why = result.status;
         }
-        circuit->Heard(verdict, why);
+        circuit->Heard(Kind::kPut, verdict, why);
         done(std::move(results));
       });
 }

@@ -1,10 +1,14 @@
 // A circuit breaker in front of another store: when that one fails several times in a row, it is
 // left alone for a while, and nobody waits for it at all (R33).
 //
-//   closed   calls go through. `failures_to_open` failures in a row open it.
+//   closed   calls go through. Lookups, gets and puts are counted apart: a success forgets the
+//            failures of its own kind only, so that fast lookups do not hide reads that never come.
+//            `failures_to_open` failures, of all kinds together, open it.
 //   open     every call is answered at once as failed (UNAVAILABLE). The first call after the pause
 //            also sends a probe, a lookup of nothing; the call itself does not wait for it.
-//   probing  as open, until the probe is answered. Success closes; failure doubles the pause.
+//   probing  as open, until the probe is answered. A failure doubles the pause. A success closes,
+//            and says something about lookups only: while gets or puts are not known to work again,
+//            the next failure opens, with the pause doubled.
 //
 // What counts, of a whole call:
 //   success  any answer of the store: held, missing, stored, had, divergent, corrupt, refused

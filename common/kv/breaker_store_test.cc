@@ -85,12 +85,46 @@ TEST_F(BreakerStoreTest, R33ThreeFailuresInARowOpenItAndThenNobodyWaits) {
 TEST_F(BreakerStoreTest, ASuccessInBetweenStartsTheCountAgain) {
   for (int i = 0; i < 5; ++i) {
     inner_.status = absl::InternalError("broken");
-    Call();
-    Call();
+    GetAndWait(breaker_, RefsOf(blocks_));
+    GetAndWait(breaker_, RefsOf(blocks_));
     inner_.status = absl::OkStatus();
     GetAndWait(breaker_, RefsOf(blocks_));  // all missing: an answer like any other
   }
   EXPECT_TRUE(breaker_.closed());
+}
+
+TEST_F(BreakerStoreTest, R33FastLookupsDoNotHideReadsThatNeverCome) {
+  auto lookup_works_and_read_fails = [this] {
+    inner_.status = absl::OkStatus();
+    EXPECT_TRUE(Find().ok());
+    inner_.status = absl::DeadlineExceededError("slow");
+    GetAndWait(breaker_, RefsOf(blocks_));
+  };
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(breaker_.closed());
+    lookup_works_and_read_fails();
+  }
+  // From now on one read a pause finds out, and the pauses grow.
+  for (int pause_ms : {500, 1000, 2000}) {
+    EXPECT_FALSE(breaker_.closed());
+    inner_.status = absl::OkStatus();
+    clock_.Advance(std::chrono::milliseconds(pause_ms) - Duration(1));
+    Call();
+    EXPECT_FALSE(breaker_.closed()) << pause_ms;
+    clock_.Advance(Duration(1));
+    Call();
+    EXPECT_TRUE(breaker_.closed()) << pause_ms;
+    lookup_works_and_read_fails();
+  }
+  clock_.Advance(std::chrono::seconds(4));
+  inner_.status = absl::OkStatus();
+  Call();
+  GetAndWait(breaker_, RefsOf(blocks_));  // reads work: as if nothing had been
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(breaker_.closed());
+    lookup_works_and_read_fails();
+  }
+  EXPECT_TRUE(Shows("kv_breaker_retry_in_seconds 0.5"));
 }
 
 TEST_F(BreakerStoreTest, WhatTheStoreCannotHelpSaysNothing) {
