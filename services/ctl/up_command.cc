@@ -47,7 +47,7 @@ flags and addresses.
                         where the router listens; the other programs take free ports
 
 Every other flag goes to each program that has it. Unless you say otherwise:
-  --ram-bytes 1GiB --kv-cache-bytes 512MiB --kv-offload write_through --kv-load load
+  --ram-bytes 1GiB --kv-cache-bytes 512MiB --kv-offload write_through --kv-load auto
   --allow-placement-override --drain-delay 0 --threads (CPUs - 1) / workers, at least 1
 pagoda-router, pagoda-worker and pagoda-kvstore --help show their flags.
 
@@ -91,7 +91,7 @@ StatusOr<FlagRules> AskPrograms(const std::string& folder) {
   rules.defaults = {{"ram-bytes", "1GiB", ""},
                     {"kv-cache-bytes", "512MiB", ""},
                     {"kv-offload", "write_through", ""},
-                    {"kv-load", "load", ""},
+                    {"kv-load", "auto", ""},
                     {"allow-placement-override", "", ""},
                     {"drain-delay", "0", kWorkerProgram}};  // the router is told at once
   for (const char* program : {kStoreProgram, kRouterProgram, kWorkerProgram}) {

@@ -204,7 +204,8 @@ void Engine::AskStore(Sequence& sequence, int32_t first) {
   if (refs.empty()) return;                // nothing is missing
   if (!transfer_->StoreAnswers()) return;  // nobody waits for a store that is known to be ill
   sequence.lookup.pending = true;
-  sequence.lookup.deadline = clock_->Now() + options_.lookup_timeout;
+  sequence.lookup.deadline =
+      clock_->Now() + options_.store_patience.ForLookup(PredictedTime(refs.size()));
   transfer_->Lookup(sequence.id(), sequence.request(), {refs.begin(), refs.end()}, first,
                     sequence.lookup.deadline);
 }
@@ -251,9 +252,8 @@ void Engine::PoisonFreed() {
 void Engine::StartLoads(const Scheduler::Step& step, TimePoint now) {
   for (const Scheduler::LoadOrder& order : step.loads) {
     Sequence& sequence = *order.sequence;
-    // Worth waiting for as long as computing the same tokens would take.
-    auto tokens = static_cast<int64_t>(order.entries.size()) * options_.scheduler.block_tokens;
-    sequence.load_deadline = now + prefill_rate_.Predict(tokens);
+    sequence.load_deadline =
+        now + options_.store_patience.ForLoad(PredictedTime(order.entries.size()));
     std::vector<KvTransfer::LoadBlock> blocks;
     for (const LoadEntry& entry : order.entries) {
       blocks.push_back({sequence.refs()[entry.block_index], sequence.NamespaceOf(entry.block_index),
@@ -261,6 +261,10 @@ void Engine::StartLoads(const Scheduler::Step& step, TimePoint now) {
     }
     transfer_->Load(order.id, sequence.request(), std::move(blocks), sequence.load_deadline);
   }
+}
+
+Duration Engine::PredictedTime(size_t blocks) const {
+  return prefill_rate_.Predict(static_cast<int64_t>(blocks) * options_.scheduler.block_tokens);
 }
 
 void Engine::CancelAbandonedLoads() {

@@ -34,6 +34,7 @@
 #include "services/worker/prefill_rate.h"
 #include "services/worker/scheduler.h"
 #include "services/worker/step_plan.h"
+#include "services/worker/store_patience.h"
 
 namespace pagoda::worker {
 
@@ -60,8 +61,7 @@ class Engine {
     // Requests that wait beside those that run: a queue longer than this only adds latency, and
     // its ids cost memory (256 prompts of 8,192 tokens are 8 MiB).
     int32_t max_waiting = 256;
-    // How long a request waits to hear what the store holds.
-    Duration lookup_timeout = std::chrono::milliseconds(50);
+    StorePatience store_patience;
     double prefill_tokens_per_second = 1000;  // first value, from the start-up self-test
     BlockRecheck::Options recheck;            // of loaded blocks
     bool poison_freed_blocks = false;         // fill freed blocks with 0xFF: tests and debug builds
@@ -124,6 +124,8 @@ class Engine {
   // A step
   void PoisonFreed();
   void StartLoads(const Scheduler::Step& step, TimePoint now);
+  // Of computing that many blocks.
+  Duration PredictedTime(size_t blocks) const;
   void CancelAbandonedLoads();
   Status Compute(const Scheduler::Step& step);
   void Publish(const Scheduler::Step& step);

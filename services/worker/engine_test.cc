@@ -389,22 +389,38 @@ TEST(EngineTest, AFailedStepEndsItsRequestsAndTheEngineGoesOn) {
   EXPECT_EQ(client->result()->usage.local, 0u);
 }
 
-// R26, R27
-TEST(EngineTest, AFrozenStoreDelaysAPromptByTheLookupTimeoutOnly) {
+// A request for 12 full blocks waits so long for a store that never answers.
+void ExpectFrozenStoreDelaysBy(Duration delay, double prefill_tokens_per_second,
+                               const StorePatience& patience) {
   ManualClock clock;
   InMemoryBlockStore held;
   GatedStore store(&held);
   store.Close();
-  Worker worker(SmallEngine(), &store, &clock);
+  Engine::Options options = SmallEngine();
+  options.prefill_tokens_per_second = prefill_tokens_per_second;
+  options.store_patience = patience;
+  Worker worker(options, &store, &clock);
   GenerationRequest request = Request(Tokens(100), 5);
   auto [id, client] = worker.Submit(request);
   EXPECT_FALSE(worker.engine->RunOnce(TimePoint{}));
-  clock.Advance(std::chrono::milliseconds(49));
+  clock.Advance(delay - std::chrono::microseconds(1));
   EXPECT_FALSE(worker.engine->RunOnce(TimePoint{}));
-  clock.Advance(std::chrono::milliseconds(1));
+  clock.Advance(std::chrono::microseconds(1));
   worker.StepUntil([&, c = client] { return c->result().has_value(); });
   EXPECT_EQ(client->tokens(), Alone(request));
   store.FailWaiting(absl::UnavailableError("frozen"));
+}
+
+TEST(EngineTest, R26R27AFrozenStoreDelaysAPromptByATenthOfItsRecompute) {
+  ExpectFrozenStoreDelaysBy(std::chrono::milliseconds(10), 960, {});
+}
+
+TEST(EngineTest, R26R27AFrozenStoreDelaysALongPromptBy50Milliseconds) {
+  ExpectFrozenStoreDelaysBy(std::chrono::milliseconds(50), 96, {});
+}
+
+TEST(EngineTest, R26AnInsistingWorkerWaits50MillisecondsForALookup) {
+  ExpectFrozenStoreDelaysBy(std::chrono::milliseconds(50), 1e6, StorePatience::Insisting());
 }
 
 // The store never answers. Three lookups wait for their deadlines; then nobody does.
@@ -444,7 +460,9 @@ TEST(EngineTest, R26R33WhileTheBreakerIsOpenNoRequestWaitsAndPushesDrop) {
   EXPECT_GE(worker.Value("kv_push_blocks_total{result=\"stored\"}"), 13);
 }
 
-TEST(EngineTest, ALoadIsWaitedForAsLongAsComputingItsTokensWouldTake) {
+// A load of 12 blocks that never comes is given up after `delay`.
+void ExpectLoadIsGivenUpAfter(Duration delay, double prefill_tokens_per_second,
+                              const StorePatience& patience) {
   ManualClock clock;
   InMemoryBlockStore held;
   GatedStore store(&held);
@@ -456,7 +474,8 @@ TEST(EngineTest, ALoadIsWaitedForAsLongAsComputingItsTokensWouldTake) {
     other.WaitForPushes();
   }
   Engine::Options options = SmallEngine();
-  options.prefill_tokens_per_second = 960;  // 96 tokens: 100 ms
+  options.prefill_tokens_per_second = prefill_tokens_per_second;
+  options.store_patience = patience;
   Worker worker(options, &store, &clock);
   store.Close();
   auto [id, client] = worker.Submit(request);
@@ -466,15 +485,23 @@ TEST(EngineTest, ALoadIsWaitedForAsLongAsComputingItsTokensWouldTake) {
   store.Close();  // the lookup passed; the load will not
   worker.StepUntil([&] { return worker.engine->stats().running == 1; });
   store.WaitForCalls(1);
-  clock.Advance(std::chrono::milliseconds(99));
+  clock.Advance(delay - std::chrono::microseconds(1));
   EXPECT_FALSE(worker.engine->RunOnce(TimePoint{}));
-  clock.Advance(std::chrono::milliseconds(1));
+  clock.Advance(std::chrono::microseconds(1));
   worker.StepUntil([&, c = client] { return c->result().has_value(); });
   EXPECT_EQ(client->tokens(), Alone(request));
   EXPECT_EQ(client->result()->usage.computed, 100u);
   // The store lets go in its own time.
   while (worker.Value("kv_load_blocks_total{result=\"failed\"}") < 12) std::this_thread::yield();
   store.Open();
+}
+
+TEST(EngineTest, R26ALoadIsWaitedForAsLongAsComputingItsTokensWouldTake) {
+  ExpectLoadIsGivenUpAfter(std::chrono::milliseconds(100), 960, {});
+}
+
+TEST(EngineTest, R26AnInsistingWorkerWaitsFiveSecondsForALoad) {
+  ExpectLoadIsGivenUpAfter(std::chrono::seconds(5), 960, StorePatience::Insisting());
 }
 
 TEST(EngineTest, FewerBlocksThanTheLookupPromisedIsANormalEvent) {

@@ -70,7 +70,7 @@ class KvTransferMetrics {
 class KvTransfer {
  public:
   struct Options {
-    bool load = true;  // --kv-load load; recompute: false
+    bool load = true;  // --kv-load auto or load; recompute: false
     bool push = true;  // --kv-offload write_through; off: false
     Space space;
     uint64_t weight_epoch = 0;

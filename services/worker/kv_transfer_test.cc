@@ -306,6 +306,7 @@ TEST_F(KvTransferTest, R26CallsThatMissTheirDeadlinesAreCountedByKind) {
   while (missed("load") == 0) std::this_thread::yield();
   EXPECT_EQ(missed("lookup"), 1);
   EXPECT_EQ(missed("load"), 1);
+  EXPECT_EQ(Loads("failed"), 2);
   EXPECT_EQ(missed("push"), 1);
 }
 

@@ -66,8 +66,9 @@ void AddFlags(FlagSet& flags, WorkerOptions& options) {
   flags.AddChecked("kv-offload", "what goes to the store: write_through (each full block) or off",
                    &options.kv_offload,
                    OneOf({"write_through", "off"}, {"write_through_selective", "write_back"}));
-  flags.AddChecked("kv-load", "load (look in the store first) or recompute", &options.kv_load,
-                   OneOf({"load", "recompute"}, {"both", "auto"}));
+  flags.AddChecked(
+      "kv-load", "auto (from the store, where waiting for it can pay), load (insist) or recompute",
+      &options.kv_load, OneOf({"auto", "load", "recompute"}, {"both"}));
   flags.Add("kv-recheck-one-in",
             "of so many loaded blocks one is computed again and compared; 0: none",
             &options.kv_recheck_one_in, 0, 1'000'000'000);

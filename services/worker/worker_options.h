@@ -29,7 +29,7 @@ struct WorkerOptions {
   std::string block_size = "auto";
   uint64_t kv_cache_bytes = 0;  // 0: a quarter of the memory, at most 4 GiB
   std::string kv_offload = "write_through";
-  std::string kv_load = "load";
+  std::string kv_load = "auto";
   int kv_recheck_one_in = 1000;
   bool poison_freed_blocks = false;
 

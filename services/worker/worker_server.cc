@@ -121,7 +121,7 @@ Status Server::StartEngine() {
         rpc::RemoteBlockStore::Options{.address = options_.kvstore, .metrics = &metrics_});
     breaker_ =
         std::make_unique<BreakerStore>(store_.get(), BreakerStore::Options{.metrics = &metrics_});
-    KvTransfer::Options transfer{.load = options_.kv_load == "load",
+    KvTransfer::Options transfer{.load = options_.kv_load != "recompute",
                                  .push = options_.kv_offload == "write_through",
                                  .space = served_.space,
                                  .weight_epoch = options_.weight_epoch,
@@ -143,6 +143,7 @@ Status Server::StartEngine() {
   engine.prefill_tokens_per_second = backend_->prefill_rate();
   engine.recheck = {.one_in = static_cast<uint32_t>(options_.kv_recheck_one_in),
                     .seed = RandomId()};
+  if (options_.kv_load == "load") engine.store_patience = StorePatience::Insisting();
   engine.poison_freed_blocks = options_.poison_freed_blocks;
   engine_metrics_ = std::make_unique<EngineMetrics>(&metrics_);
   engine_ = std::make_unique<Engine>(engine, &backend_->runner(), &backend_->pool(),

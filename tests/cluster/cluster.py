@@ -14,6 +14,8 @@ import urllib.parse
 
 READY_TIMEOUT_S = 120  # a loaded sanitizer build on two cores takes its time; a hang ends here
 REQUEST_TIMEOUT_S = 120
+# The tests' models compute faster than any store answers: who tests loading insists on it.
+INSIST_ON_LOADING = ("--kv-load", "load")
 
 
 class ApiError(Exception):

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-from cluster import Cluster, eventually
+from cluster import INSIST_ON_LOADING, Cluster, eventually
 
 
 def prompt_ids(seed, length, vocabulary=256):
@@ -39,7 +39,7 @@ class DiskTest(unittest.TestCase):
 
     def test_r70_blocks_come_from_disk_also_after_the_store_was_killed(self):
         with tempfile.TemporaryDirectory() as data_dir:
-            flags = ("--data-dir", data_dir, "--disk-bytes", "64MiB", "--ram-bytes", STORE_RAM)
+            flags = ("--data-dir", data_dir, "--disk-bytes", "64MiB", "--ram-bytes", STORE_RAM, *INSIST_ON_LOADING)
             with Cluster(BIN_DIR, MODEL, workers=2, flags=flags) as cluster:
                 for seed in range(20):
                     self.ask(cluster, prompt_ids(seed, 330), "worker-0")

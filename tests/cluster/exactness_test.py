@@ -8,7 +8,7 @@ import concurrent.futures
 import sys
 import unittest
 
-from cluster import Cluster
+from cluster import INSIST_ON_LOADING, Cluster
 from sharing_test import ids, loaded, prompt_ids, sources
 
 ATTEMPTS = 20
@@ -16,7 +16,8 @@ ATTEMPTS = 20
 
 class ExactnessTest(unittest.TestCase):
     def check_format(self, kv_format):
-        with Cluster(BIN_DIR, MODEL, workers=2, flags=("--kv-cache-dtype", kv_format)) as cluster:
+        flags = ("--kv-cache-dtype", kv_format, *INSIST_ON_LOADING)
+        with Cluster(BIN_DIR, MODEL, workers=2, flags=flags) as cluster:
             self.assertEqual(cluster.log_text().count(f'"kv_dtype":"{kv_format}"'), 2, "both workers say so")
             self.cluster = cluster
             self.check_sources(first_seed=100)

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import unittest
 
-from cluster import ApiError, Cluster, eventually
+from cluster import INSIST_ON_LOADING, ApiError, Cluster, eventually
 
 KV_TRANSFER = "services/worker/kv_transfer_test.cc"
 ENGINE = "services/worker/engine_test.cc"
@@ -49,8 +49,7 @@ MOVED_BY_UNIT_TEST = {
         KV_TRANSFER, "KvTransferTest.R8ABlockOfAnotherSpaceIsRefusedBeforeAByteIsTakenAndReported",
         'Loads("refused"), 1'),
     "kv_load_blocks_total{result=failed}": (
-        ENGINE, "EngineTest.ALoadIsWaitedForAsLongAsComputingItsTokensWouldTake",
-        'kv_load_blocks_total{result=\\"failed\\"}") < 12'),
+        KV_TRANSFER, "KvTransferTest.R26CallsThatMissTheirDeadlinesAreCountedByKind", 'Loads("failed"), 2'),
     "kv_push_blocks_total{result=dropped}": (
         KV_TRANSFER, "KvTransferTest.ASlowStoreMakesPushesDropAndHoldsNothingUp", 'Pushes("dropped"), 3'),
     "kv_push_blocks_total{result=have}": (
@@ -208,7 +207,7 @@ class MetricsTest(unittest.TestCase):
     def setUpClass(cls):
         with tempfile.TemporaryDirectory() as data_dir, Cluster(
                 BIN_DIR, MODEL, workers=2,
-                flags=("--kv-cache-bytes", "2MiB", "--data-dir", data_dir)) as cls.cluster:
+                flags=("--kv-cache-bytes", "2MiB", "--data-dir", data_dir, *INSIST_ON_LOADING)) as cls.cluster:
             cls.watch = Watch(cls.cluster)
             cls.watch.look()
             cls.share()

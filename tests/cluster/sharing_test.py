@@ -12,7 +12,7 @@ import signal
 import sys
 import unittest
 
-from cluster import Cluster, eventually
+from cluster import INSIST_ON_LOADING, Cluster, eventually
 
 BLOCK_TOKENS = 32
 
@@ -27,8 +27,8 @@ def sources(answer):
 
 
 def loaded(attempt, first_seed):
-    """The first of a few attempts with new prompts that really loaded. A load that is not there within the time
-    that computing would take is given up, so a busy machine may compute instead: right, but not the point here."""
+    """The first of a few attempts with new prompts that really loaded. A lookup that is not answered in time is given
+    up, so a busy machine may compute instead: right, but not the point here."""
     for seed in range(20):
         answers = attempt(first_seed + seed)
         if sources(answers[1])["ram"] > 0:
@@ -43,7 +43,7 @@ def ids(answer):
 class SharingTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster(BIN_DIR, MODEL, workers=2).__enter__()
+        cls.cluster = Cluster(BIN_DIR, MODEL, workers=2, flags=INSIST_ON_LOADING).__enter__()
 
     @classmethod
     def tearDownClass(cls):

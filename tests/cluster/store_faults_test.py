@@ -12,7 +12,7 @@ import threading
 import time
 import unittest
 
-from cluster import eventually
+from cluster import INSIST_ON_LOADING, eventually
 from store_cluster import StoreCluster
 
 BLOCK_TOKENS = 32
@@ -45,7 +45,7 @@ class StoreFaultTest(unittest.TestCase):
     def setUpClass(cls):
         if cls.STORE is None:
             raise unittest.SkipTest("the base of the tests below")
-        cls.cluster = StoreCluster(BIN_DIR, MODEL, store=cls.STORE).__enter__()
+        cls.cluster = StoreCluster(BIN_DIR, MODEL, store=cls.STORE, worker_flags=INSIST_ON_LOADING).__enter__()
 
     @classmethod
     def tearDownClass(cls):

@@ -110,7 +110,7 @@ void TestWorker::MakeEngine(const model::ModelConfig& config) {
   options.scheduler.max_num_batched_tokens = settings_.chunk;
   options.scheduler.max_num_seqs = kMaxSeqs;
   options.scheduler.enable_chunked_prefill = settings_.chunked_prefill;
-  options.lookup_timeout = kPatience;
+  options.store_patience.max_lookup = kPatience;
   options.prefill_tokens_per_second = kLeastPrefillRate;
   options.poison_freed_blocks = true;
   engine_.emplace(options, runner_.get(), pool_.get(), transfer_.get(), &engine_metrics_, &clock_);
