@@ -135,7 +135,7 @@ class SharingTest(unittest.TestCase):
 class RecheckTest(unittest.TestCase):
     def test_blocks_that_another_worker_computed_pass_their_recheck(self):
         """Each loaded block is computed again, and the bytes are equal."""
-        with Cluster(BIN_DIR, MODEL, workers=2, flags=("--kv-recheck-one-in", "1")) as cluster:
+        with Cluster(BIN_DIR, MODEL, workers=2, flags=("--kv-recheck-one-in", "1", *INSIST_ON_LOADING)) as cluster:
             def ask(prompt, worker):
                 return cluster.complete(prompt, worker, max_tokens=24, ignore_eos=True)
 
