@@ -21,9 +21,13 @@ void Store(uint8_t* data, const float* from, int32_t count, int64_t first, int64
 void WriteRow(uint8_t* block, const KvSlice& slice, const float* from, int32_t count, int64_t first,
               int64_t stride) {
   uint8_t* data = block + slice.data;
-  if (slice.dtype == KvDtype::kBf16) return Store(data, from, count, first, stride, FloatToBf16);
-  if (slice.dtype == KvDtype::kFp16) return Store(data, from, count, first, stride, FloatToHalf);
-  Store(data, from, count, first, stride, [](float x) { return x; });
+  // Lambdas: what is always inlined cannot be passed as a pointer.
+  auto bf16 = [](float x) { return FloatToBf16(x); };
+  auto fp16 = [](float x) { return FloatToHalf(x); };
+  auto f32 = [](float x) { return x; };
+  if (slice.dtype == KvDtype::kBf16) return Store(data, from, count, first, stride, bf16);
+  if (slice.dtype == KvDtype::kFp16) return Store(data, from, count, first, stride, fp16);
+  Store(data, from, count, first, stride, f32);
 }
 
 }  // namespace
