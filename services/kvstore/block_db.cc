@@ -78,6 +78,13 @@ uint64_t CountedBytes(const RecordHeader& header, size_t meta_bytes) {
   return 2 * kKeyBytes + RecordHeader::kBytes + meta_bytes + header.payload_bytes;
 }
 
+void AppendDeletes(const std::vector<uint64_t>& sequences, rocksdb::WriteBatch& batch) {
+  for (uint64_t sequence : sequences) {
+    batch.Delete(KeyOf(kIndexKeys, sequence));
+    batch.Delete(KeyOf(kPayloadKeys, sequence));
+  }
+}
+
 rocksdb::WriteOptions WithoutLog() {
   rocksdb::WriteOptions options;
   options.disableWAL = true;
@@ -117,6 +124,7 @@ BlockDb::~BlockDb() {
 }
 
 Status BlockDb::ReadIndex() {
+  std::vector<Sequence> stored_again;
   MutexLock lock(mutex_);
   std::string end(1, kIndexKeys + 1);
   rocksdb::Slice bound(end);
@@ -133,30 +141,41 @@ Status BlockDb::ReadIndex() {
     StatusOr<RecordHeader> header = DecodeHeader(record);
     StatusOr<RecordMeta> meta = absl::DataLossError("");
     if (header.ok()) meta = DecodeMeta(record.substr(RecordHeader::kBytes), &meta_bytes);
-    if (!meta.ok() || index_.contains(header->ref.key)) {
+    if (!meta.ok()) {
       return absl::DataLossError("index record " + std::to_string(sequence) + " is not one");
+    }
+    // It was forgotten, could not be deleted, and was stored again: the younger is the one to keep.
+    if (auto older = index_.find(header->ref.key); older != index_.end()) {
+      stored_again.push_back(older->second);
+      Drop(older->second);
     }
     Add(sequence, {header->ref.key,
                    CountedBytes(*header, meta_bytes),
                    {header->payload_bytes, header->payload_crc, header->producer_instance,
                     *std::move(meta)}});
   }
-  return FromRocks(it->status());
+  PAGODA_RETURN_IF_ERROR(FromRocks(it->status()));
+  return Delete(WithoutLog(), stored_again);
 }
 
 Status BlockDb::DropOverLimit() {
-  rocksdb::WriteBatch batch;
+  std::vector<Sequence> victims;
   {
     MutexLock lock(mutex_);
-    for (Sequence victim : Victims(0, 0)) {
-      batch.Delete(KeyOf(kIndexKeys, victim));
-      batch.Delete(KeyOf(kPayloadKeys, victim));
+    victims = Victims(0, 0);
+    for (Sequence victim : victims) {
       Drop(victim);
       ++evicted_;
     }
     ShowGauges();
   }
-  return FromRocks(db_->Write(WithoutLog(), &batch));
+  return Delete(WithoutLog(), victims);
+}
+
+Status BlockDb::Delete(const rocksdb::WriteOptions& how, const std::vector<Sequence>& sequences) {
+  rocksdb::WriteBatch batch;
+  AppendDeletes(sequences, batch);
+  return FromRocks(db_->Write(how, &batch));
 }
 
 std::vector<BlockDb::Sequence> BlockDb::Victims(uint64_t bytes, uint64_t blocks) const {
@@ -269,10 +288,7 @@ bool BlockDb::Forget(Sequence sequence, const BlockKey& key, const Status& why) 
   Log(LogLevel::kError, "a block on disk is wrong and was dropped",
       {{"key", key.ToHex()}, {"why", why}});
   // With the log: a kill must not bring it back.
-  rocksdb::WriteBatch batch;
-  batch.Delete(KeyOf(kIndexKeys, sequence));
-  batch.Delete(KeyOf(kPayloadKeys, sequence));
-  if (Status status = FromRocks(db_->Write({}, &batch)); !status.ok()) {
+  if (Status status = Delete({}, {sequence}); !status.ok()) {
     Log(LogLevel::kError, "a wrong block was not deleted from disk", {{"status", status}});
   }
   return true;
@@ -287,6 +303,10 @@ GetResult BlockDb::Unreadable(Sequence sequence, const Status& why) {
   }
   if (metrics_ != nullptr) metrics_->read_errors.Increment();
   Log(LogLevel::kError, "a block on disk cannot be read and is forgotten", {{"status", why}});
+  // Else its bytes would stay, counted by nobody.
+  if (Status status = Delete(WithoutLog(), {sequence}); !status.ok()) {
+    Log(LogLevel::kError, "a forgotten block was not deleted from disk", {{"status", status}});
+  }
   return {GetOutcome::kFailed, Tier::kDisk, absl::UnavailableError(why.message()), {}};
 }
 
@@ -333,10 +353,7 @@ PutResult BlockDb::Write(const PutBlock& block) {
   }
   if (Status status = CheckWritable(bytes); !status.ok()) return {PutOutcome::kFailed, 0, status};
   rocksdb::WriteBatch batch;
-  for (Sequence victim : victims) {
-    batch.Delete(KeyOf(kIndexKeys, victim));
-    batch.Delete(KeyOf(kPayloadKeys, victim));
-  }
+  AppendDeletes(victims, batch);
   batch.Put(KeyOf(kIndexKeys, next_), EncodeHeader(header) + meta);
   batch.Put(KeyOf(kPayloadKeys, next_),
             {reinterpret_cast<const char*>(block.payload.data), block.payload.size});

@@ -27,6 +27,7 @@
 namespace rocksdb {
 class DB;
 class Env;
+struct WriteOptions;
 }  // namespace rocksdb
 
 namespace pagoda::kvstore {
@@ -86,6 +87,7 @@ class BlockDb {
 
   Status ReadIndex();
   Status DropOverLimit();
+  Status Delete(const rocksdb::WriteOptions& how, const std::vector<Sequence>& sequences);
   // The oldest that must go so that `bytes` more fit.
   std::vector<Sequence> Victims(uint64_t bytes, uint64_t blocks) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
