@@ -108,7 +108,10 @@ StatusOr<std::unique_ptr<BlockDb>> BlockDb::Open(const Options& options) {
   if (options.bytes == 0) return absl::InvalidArgumentError("0 bytes, must be at least 1");
   std::unique_ptr<BlockDb> db(new BlockDb(options));
   rocksdb::DB* opened = nullptr;
-  PAGODA_RETURN_IF_ERROR(FromRocks(rocksdb::DB::Open(DbOptions(options), options.folder, &opened)));
+  rocksdb::Status status = rocksdb::DB::Open(DbOptions(options), options.folder, &opened);
+  // A database without one of its files stays so; as an unavailable disk it would never come back.
+  if (status.IsPathNotFound()) return absl::DataLossError(status.ToString());
+  PAGODA_RETURN_IF_ERROR(FromRocks(status));
   db->db_.reset(opened);
   PAGODA_RETURN_IF_ERROR(db->ReadIndex());
   PAGODA_RETURN_IF_ERROR(db->DropOverLimit());
