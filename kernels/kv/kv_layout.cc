@@ -33,11 +33,11 @@ KernelStatus CheckSpec(const KvSpec& spec) {
   if (spec.head_dim % kDimMultiple != 0) {
     return {KernelCode::kNotMultiple, "head_dim", spec.head_dim, kDimMultiple};
   }
-  if (spec.n_layers < 1 || spec.n_layers > kMaxLayers) {
-    return {KernelCode::kOutOfRange, "n_layers", spec.n_layers, kMaxLayers};
+  if (spec.num_layers < 1 || spec.num_layers > kMaxLayers) {
+    return {KernelCode::kOutOfRange, "num_layers", spec.num_layers, kMaxLayers};
   }
-  if (spec.n_kv_heads < 1 || spec.n_kv_heads > kMaxKvHeads) {
-    return {KernelCode::kOutOfRange, "n_kv_heads", spec.n_kv_heads, kMaxKvHeads};
+  if (spec.num_kv_heads < 1 || spec.num_kv_heads > kMaxKvHeads) {
+    return {KernelCode::kOutOfRange, "num_kv_heads", spec.num_kv_heads, kMaxKvHeads};
   }
   if (ElementBytes(spec.k_dtype) == 0) return {KernelCode::kUnsupported, "k_dtype", 0, 0};
   if (ElementBytes(spec.v_dtype) == 0) return {KernelCode::kUnsupported, "v_dtype", 0, 0};
@@ -48,10 +48,10 @@ KernelStatus CheckSpec(const KvSpec& spec) {
 // The types built so far have no scales, so a region is its data alone.
 int64_t AddRegion(const KvSpec& spec, KvDtype dtype, int64_t offset, std::vector<KvSlice>* out) {
   const int64_t bytes = AlignUp(ElementBytes(dtype) * spec.head_dim * spec.block_tokens);
-  for (int32_t head = 0; head < spec.n_kv_heads; ++head) {
-    out->push_back({offset + head * bytes, offset + spec.n_kv_heads * bytes, dtype});
+  for (int32_t head = 0; head < spec.num_kv_heads; ++head) {
+    out->push_back({offset + head * bytes, offset + spec.num_kv_heads * bytes, dtype});
   }
-  return offset + spec.n_kv_heads * bytes;
+  return offset + spec.num_kv_heads * bytes;
 }
 
 }  // namespace
@@ -60,15 +60,15 @@ KernelStatus BuildKvLayout(const KvSpec& spec, KvLayout* layout) {
   const KernelStatus check = CheckSpec(spec);
   if (!check.ok()) return check;
   const int64_t elements = int64_t{spec.head_dim} * spec.block_tokens;
-  const int64_t layer_bytes = spec.n_kv_heads * (AlignUp(elements * ElementBytes(spec.k_dtype)) +
-                                                 AlignUp(elements * ElementBytes(spec.v_dtype)));
-  const int64_t block_bytes = layer_bytes * spec.n_layers;
+  const int64_t layer_bytes = spec.num_kv_heads * (AlignUp(elements * ElementBytes(spec.k_dtype)) +
+                                                   AlignUp(elements * ElementBytes(spec.v_dtype)));
+  const int64_t block_bytes = layer_bytes * spec.num_layers;
   if (block_bytes > kMaxKvBlockBytes) {
     return {KernelCode::kOutOfRange, "block_bytes", block_bytes, kMaxKvBlockBytes};
   }
   *layout = KvLayout{spec, block_bytes, {}, {}};
   int64_t offset = 0;
-  for (int32_t layer = 0; layer < spec.n_layers; ++layer) {
+  for (int32_t layer = 0; layer < spec.num_layers; ++layer) {
     offset = AddRegion(spec, spec.k_dtype, offset, &layout->k);
     offset = AddRegion(spec, spec.v_dtype, offset, &layout->v);
   }

@@ -23,8 +23,8 @@ inline constexpr int64_t kMaxKvBlockBytes = int64_t{64} << 20;
 struct KvSpec {
   int32_t block_tokens = 0;  // power of two in [16, kMaxBlockTokens]
   int32_t head_dim = 0;      // multiple of 16, <= kMaxHeadDim
-  int32_t n_layers = 0;
-  int32_t n_kv_heads = 0;  // of this head group (all of them without tensor parallelism)
+  int32_t num_layers = 0;
+  int32_t num_kv_heads = 0;  // of this head group (all of them without tensor parallelism)
   KvDtype k_dtype = KvDtype::kBf16;
   KvDtype v_dtype = KvDtype::kBf16;
 };
@@ -32,14 +32,14 @@ struct KvSpec {
 struct KvLayout {
   KvSpec spec;
   int64_t block_bytes = 0;
-  std::vector<KvSlice> k;  // [n_layers][n_kv_heads]
-  std::vector<KvSlice> v;  // [n_layers][n_kv_heads]
+  std::vector<KvSlice> k;  // [num_layers][num_kv_heads]
+  std::vector<KvSlice> v;  // [num_layers][num_kv_heads]
 
   const KvSlice& K(int32_t layer, int32_t kv_head) const {
-    return k[static_cast<size_t>(layer) * spec.n_kv_heads + kv_head];
+    return k[static_cast<size_t>(layer) * spec.num_kv_heads + kv_head];
   }
   const KvSlice& V(int32_t layer, int32_t kv_head) const {
-    return v[static_cast<size_t>(layer) * spec.n_kv_heads + kv_head];
+    return v[static_cast<size_t>(layer) * spec.num_kv_heads + kv_head];
   }
 };
 

@@ -53,15 +53,15 @@ TEST(KvLayoutTest, What_it_was_not_built_for_is_refused_by_name) {
             "block_tokens: 512 is not a power of two in [16, 256]");
   EXPECT_EQ(error([](KvSpec& s) { s.head_dim = 72; }), "head_dim: 72 is not a multiple of 16");
   EXPECT_EQ(error([](KvSpec& s) { s.head_dim = 0; }), "head_dim: 0 is outside [1, 256]");
-  EXPECT_EQ(error([](KvSpec& s) { s.n_layers = 0; }), "n_layers: 0 is outside [1, 1024]");
-  EXPECT_EQ(error([](KvSpec& s) { s.n_kv_heads = -1; }), "n_kv_heads: -1 is outside [1, 1024]");
+  EXPECT_EQ(error([](KvSpec& s) { s.num_layers = 0; }), "num_layers: 0 is outside [1, 1024]");
+  EXPECT_EQ(error([](KvSpec& s) { s.num_kv_heads = -1; }), "num_kv_heads: -1 is outside [1, 1024]");
   EXPECT_EQ(error([](KvSpec& s) { s.k_dtype = KvDtype::kInt8; }),
             "k_dtype: no kernel for this type");
   EXPECT_EQ(error([](KvSpec& s) { s.v_dtype = KvDtype::kFp8E4m3; }),
             "v_dtype: no kernel for this type");
   EXPECT_EQ(error([](KvSpec& s) {
-              s.n_layers = 1024;
-              s.n_kv_heads = 1024;
+              s.num_layers = 1024;
+              s.num_kv_heads = 1024;
             }),
             "block_bytes: 8589934592 is outside [1, 67108864]");
 }

@@ -34,7 +34,7 @@ void WriteRow(uint8_t* block, const KvSlice& slice, const float* from, int32_t c
 
 void WriteKv(const WriteKvParams& p) {
   const KvSpec& spec = p.layout->spec;
-  for (int32_t head = 0; head < spec.n_kv_heads; ++head) {
+  for (int32_t head = 0; head < spec.num_kv_heads; ++head) {
     const int64_t at = int64_t{head} * spec.head_dim;
     WriteRow(p.block, p.layout->K(p.layer, head), p.k + at, spec.head_dim, p.slot,
              spec.block_tokens);

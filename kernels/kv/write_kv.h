@@ -17,8 +17,8 @@ struct WriteKvParams {
   int32_t layer = 0;
   uint8_t* block = nullptr;  // layout->block_bytes, 64-byte aligned
   int32_t slot = 0;          // of the block: [0, block_tokens)
-  const float* k = nullptr;  // [n_kv_heads][head_dim], already rotated
-  const float* v = nullptr;  // [n_kv_heads][head_dim]
+  const float* k = nullptr;  // [num_kv_heads][head_dim], already rotated
+  const float* v = nullptr;  // [num_kv_heads][head_dim]
 };
 
 void WriteKv(const WriteKvParams& params);

@@ -27,8 +27,8 @@ Status CheckEqual(const char* name, int64_t pool, int64_t model) {
 
 Status CheckPool(const KvPoolView& pool, const model::ModelConfig& config) {
   const kernels::KvSpec& spec = pool.layout->spec;
-  PAGODA_RETURN_IF_ERROR(CheckEqual("n_layers", spec.n_layers, config.num_layers));
-  PAGODA_RETURN_IF_ERROR(CheckEqual("n_kv_heads", spec.n_kv_heads, config.num_kv_heads));
+  PAGODA_RETURN_IF_ERROR(CheckEqual("num_layers", spec.num_layers, config.num_layers));
+  PAGODA_RETURN_IF_ERROR(CheckEqual("num_kv_heads", spec.num_kv_heads, config.num_kv_heads));
   PAGODA_RETURN_IF_ERROR(CheckEqual("head_dim", spec.head_dim, config.head_dim));
   PAGODA_RETURN_IF_ERROR(CheckLimit("KV pool: num_blocks", pool.num_blocks, INT32_MAX));
   const bool aligned = reinterpret_cast<uintptr_t>(pool.base) % kernels::kKvAlign == 0 &&

@@ -217,7 +217,7 @@ TEST_F(CpuModelRunnerTest, APoolThatDoesNotFitTheModelIsRefused) {
   CpuModelRunner::Options options{
       .config = harness.config(), .pool = pool->view(), .limits = {.max_blocks_per_seq = 4}};
   EXPECT_THAT(std::string(CpuModelRunner::Create(options).status().message()),
-              HasSubstr("n_kv_heads = 1, the model has 2"));
+              HasSubstr("num_kv_heads = 1, the model has 2"));
   options.limits.max_num_seqs = 0;
   EXPECT_THAT(std::string(CpuModelRunner::Create(options).status().message()),
               HasSubstr("max_num_seqs = 0"));

@@ -143,7 +143,7 @@ class GenerateCall final : public grpc::ServerWriteReactor<Response> {
 
 }  // namespace
 
-GenerateService::GenerateService(Engine* engine, ServedModel model, v1::GetModelInfoResponse info)
+GenerateService::GenerateService(Engine* engine, WorkerModel model, v1::GetModelInfoResponse info)
     : engine_(engine), model_(std::move(model)), info_(std::move(info)) {}
 
 grpc::ServerWriteReactor<Response>* GenerateService::Generate(

@@ -26,7 +26,7 @@ inline constexpr size_t kMaxBufferedTokens = 1024;
 class GenerateService final : public v1::Worker::CallbackService {
  public:
   // `engine` outlives the service. `info` is what GetModelInfo answers.
-  GenerateService(Engine* engine, ServedModel model, v1::GetModelInfoResponse info);
+  GenerateService(Engine* engine, WorkerModel model, v1::GetModelInfoResponse info);
 
   grpc::ServerWriteReactor<v1::WorkerGenerateResponse>* Generate(
       grpc::CallbackServerContext* context, const v1::WorkerGenerateRequest* request) override;
@@ -37,7 +37,7 @@ class GenerateService final : public v1::Worker::CallbackService {
 
  private:
   Engine* const engine_;
-  const ServedModel model_;
+  const WorkerModel model_;
   const v1::GetModelInfoResponse info_;
 };
 

@@ -28,7 +28,7 @@ class GenerateServiceTest : public ::testing::Test {
       : model_(kBlocks, kBlockTokens, kVocabulary),
         engine_metrics_(&metrics_),
         engine_(EngineOptions(), &model_, &model_, nullptr, &engine_metrics_, SystemClock::Get()),
-        service_(&engine_, ServedModel{}, Info()) {
+        service_(&engine_, WorkerModel{}, Info()) {
     engine_.Start();
     auto server = rpc::Server::Start({.address = "127.0.0.1:0", .services = {&service_}});
     EXPECT_TRUE(server.ok()) << server.status();

@@ -9,8 +9,8 @@ StatusOr<kernels::KvLayout> KvPool::LayoutFor(const model::ModelConfig& config,
   kernels::KvLayout layout;
   const kernels::KernelStatus status = kernels::BuildKvLayout({.block_tokens = block_tokens,
                                                                .head_dim = config.head_dim,
-                                                               .n_layers = config.num_layers,
-                                                               .n_kv_heads = config.num_kv_heads,
+                                                               .num_layers = config.num_layers,
+                                                               .num_kv_heads = config.num_kv_heads,
                                                                .k_dtype = dtype,
                                                                .v_dtype = dtype},
                                                               &layout);

@@ -25,8 +25,8 @@ SpaceFields MakeSpaceFields(const model::ModelConfig& config, const Digest256& w
                       .v_tile = "token,head_dim",
                       .align_bytes = static_cast<uint32_t>(kernels::kKvAlign),
                       .head_groups = 1,
-                      .layers = static_cast<uint32_t>(kv.n_layers),
-                      .kv_heads = static_cast<uint32_t>(kv.n_kv_heads),
+                      .layers = static_cast<uint32_t>(kv.num_layers),
+                      .kv_heads = static_cast<uint32_t>(kv.num_kv_heads),
                       .head_dim = static_cast<uint32_t>(kv.head_dim)};
   RopeFormat rope{
       .type = "none",

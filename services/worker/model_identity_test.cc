@@ -11,8 +11,8 @@ namespace {
 
 constexpr kernels::KvSpec kSpec{.block_tokens = 32,
                                 .head_dim = 64,
-                                .n_layers = 2,
-                                .n_kv_heads = 3,
+                                .num_layers = 2,
+                                .num_kv_heads = 3,
                                 .k_dtype = kernels::KvDtype::kF32,
                                 .v_dtype = kernels::KvDtype::kF32};
 
@@ -27,7 +27,7 @@ TEST(ModelIdentityTest, TheLayoutTextSaysWhereEachByteLies) {
 
   kernels::KvLayout layout;
   ASSERT_TRUE(kernels::BuildKvLayout(kSpec, &layout).ok());
-  const int layers = kSpec.n_layers, heads = kSpec.n_kv_heads, dim = kSpec.head_dim;
+  const int layers = kSpec.num_layers, heads = kSpec.num_kv_heads, dim = kSpec.head_dim;
   const int tokens = kSpec.block_tokens;
   std::vector<float> block(layout.block_bytes / sizeof(float), -1);
   ASSERT_EQ(block.size(), static_cast<size_t>(layers * 2 * heads * dim * tokens));

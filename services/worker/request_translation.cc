@@ -111,7 +111,7 @@ v1::FinishReason ToProto(FinishReason reason) {
 }  // namespace
 
 StatusOr<GenerationRequest> FromProto(const v1::WorkerGenerateRequest& message,
-                                      const ServedModel& model) {
+                                      const WorkerModel& model) {
   PAGODA_RETURN_IF_ERROR(CheckSpace(message.space_required(), model.space));
   PAGODA_RETURN_IF_ERROR(RefuseWhatIsNotBuilt(message));
   if (message.tenant().size() > kMaxTenantBytes) {

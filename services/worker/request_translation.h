@@ -1,6 +1,6 @@
 // Between the Worker service's messages and the engine's plain data.
 //
-// Concurrency: plain functions; a ServedModel is immutable.
+// Concurrency: plain functions; a WorkerModel is immutable.
 #ifndef PAGODA_SERVICES_WORKER_REQUEST_TRANSLATION_H_
 #define PAGODA_SERVICES_WORKER_REQUEST_TRANSLATION_H_
 
@@ -16,7 +16,7 @@
 namespace pagoda::worker {
 
 // What a worker serves for all of its life.
-struct ServedModel {
+struct WorkerModel {
   Space space;
   uint64_t weight_epoch = 0;
   std::vector<TokenId> stop_ids;  // the model's own, unless a request ignores them
@@ -26,7 +26,7 @@ struct ServedModel {
 // Errors: INVALID_ARGUMENT naming field, value and limit; FAILED_PRECONDITION for another space;
 // UNIMPLEMENTED naming a field that asks for what is not built yet.
 StatusOr<GenerationRequest> FromProto(const v1::WorkerGenerateRequest& message,
-                                      const ServedModel& model);
+                                      const WorkerModel& model);
 
 // The last message of a stream that ended well.
 void FillFinish(const GenerationResult& result, v1::WorkerGenerateResponse& message);

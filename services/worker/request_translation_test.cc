@@ -14,8 +14,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-ServedModel Model() {
-  ServedModel model;
+WorkerModel Model() {
+  WorkerModel model;
   model.space.bytes.fill(7);
   model.stop_ids = {2};
   return model;

@@ -64,7 +64,7 @@ class Server final : public WorkerServer {
   Phase phase_ ABSL_GUARDED_BY(mutex_) = Phase::kStarting;
 
   Metrics metrics_;
-  ServedModel served_;
+  WorkerModel model_;
   v1::GetModelInfoResponse info_;
   // In the order in which each uses the ones before it; destroyed the other way round.
   std::unique_ptr<CpuBackend> backend_;
@@ -99,9 +99,9 @@ Status Server::LoadModel(const model::GgufFile& gguf) {
   PAGODA_ASSIGN_OR_RETURN(auto text_model, text::TextModel::Make(spec));
   PAGODA_ASSIGN_OR_RETURN(backend_, CpuBackend::Load(gguf, options_));
 
-  served_.space = MakeSpace(backend_->space_fields());
-  served_.weight_epoch = options_.weight_epoch;
-  served_.stop_ids = text_model->stop_ids();
+  model_.space = MakeSpace(backend_->space_fields());
+  model_.weight_epoch = options_.weight_epoch;
+  model_.stop_ids = text_model->stop_ids();
 
   if (options_.served_model_names.empty()) {
     info_.add_served_names(std::filesystem::path(options_.model).stem().string());
@@ -111,7 +111,7 @@ Status Server::LoadModel(const model::GgufFile& gguf) {
   info_.set_vocabulary_size(backend_->config().vocabulary);
   info_.set_text_digest(std::string(AsBytes(text_model->digest())));
   info_.set_text_model(text_model->serialized());
-  info_.set_space(std::string(served_.space.view()));
+  info_.set_space(std::string(model_.space.view()));
   return absl::OkStatus();
 }
 
@@ -123,7 +123,7 @@ Status Server::StartEngine() {
         std::make_unique<BreakerStore>(store_.get(), BreakerStore::Options{.metrics = &metrics_});
     KvTransfer::Options transfer{.load = options_.kv_load != "recompute",
                                  .push = options_.kv_offload == "write_through",
-                                 .space = served_.space,
+                                 .space = model_.space,
                                  .weight_epoch = options_.weight_epoch,
                                  .producer_instance = instance_id_,
                                  .producer_build = kVersion,
@@ -153,7 +153,7 @@ Status Server::StartEngine() {
 }
 
 Status Server::StartListeners() {
-  service_ = std::make_unique<GenerateService>(engine_.get(), served_, info_);
+  service_ = std::make_unique<GenerateService>(engine_.get(), model_, info_);
   // Prompts of a whole context are small beside this; it is gRPC's own default.
   constexpr int kMaxRequestBytes = 4 << 20;
   PAGODA_ASSIGN_OR_RETURN(grpc_, rpc::Server::Start({.address = options_.grpc_address,
