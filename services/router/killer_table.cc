@@ -99,13 +99,22 @@ void KillerTable::MakeRoom() {
                        [](const auto& a, const auto& b) { return a.second.last < b.second.last; }));
 }
 
-void KillerTable::OnWorkerDown(uint64_t instance_id, bool gone) {
+void KillerTable::AccuseRunning(uint64_t instance_id, const Worker& worker) {
+  for (const auto& [request, attempts] : worker.running) Accuse(instance_id, worker, request);
+}
+
+void KillerTable::OnWorkerHangs(uint64_t instance_id) {
+  MutexLock lock(mutex_);
+  auto found = workers_.find(instance_id);
+  if (found != workers_.end()) AccuseRunning(instance_id, found->second);
+}
+
+void KillerTable::OnWorkerGone(uint64_t instance_id) {
   MutexLock lock(mutex_);
   auto found = workers_.find(instance_id);
   if (found == workers_.end()) return;
-  Worker& worker = found->second;
-  for (const auto& [request, attempts] : worker.running) Accuse(instance_id, worker, request);
-  worker.gone = gone;
+  AccuseRunning(instance_id, found->second);
+  found->second.gone = true;
   EraseIfIdle(instance_id);
 }
 

@@ -49,8 +49,10 @@ class KillerTable {
   // It ended without a word of the worker's.
   void OnBroken(uint64_t instance_id, RequestFingerprint request);
 
-  // Whatever is in flight there is suspect. `gone`: it will not report again.
-  void OnWorkerDown(uint64_t instance_id, bool gone);
+  // Whatever is in flight there is suspect, also when it is well again.
+  void OnWorkerHangs(uint64_t instance_id);
+  // Likewise, and it will not report again.
+  void OnWorkerGone(uint64_t instance_id);
   void OnReport(uint64_t instance_id);
   // It leaves as it should: nobody's fault.
   void OnWorkerLeft(uint64_t instance_id);
@@ -70,6 +72,8 @@ class KillerTable {
     TimePoint last{};
   };
 
+  void AccuseRunning(uint64_t instance_id, const Worker& worker)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Accuse(uint64_t instance_id, const Worker& worker, RequestFingerprint request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Withdraw(uint64_t instance_id, RequestFingerprint request)

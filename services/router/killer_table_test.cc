@@ -12,7 +12,7 @@ class KillerTableTest : public ::testing::Test {
   void DiesOf(uint64_t instance, std::initializer_list<RequestFingerprint> requests) {
     for (RequestFingerprint request : requests) table_.Begin(instance, request);
     for (RequestFingerprint request : requests) table_.OnBroken(instance, request);
-    table_.OnWorkerDown(instance, /*gone=*/true);
+    table_.OnWorkerGone(instance);
   }
 
   ManualClock clock_;
@@ -51,17 +51,17 @@ TEST_F(KillerTableTest, CompanyHidesAPoisonForThreeWorkersAtMost) {
 
 TEST_F(KillerTableTest, OneWorkerCountsOnceHoweverItsDeathShows) {
   table_.Begin(1, kPoison);
-  table_.OnWorkerDown(1, /*gone=*/false);  // frozen
-  table_.OnWorkerDown(1, /*gone=*/false);
+  table_.OnWorkerHangs(1);  // frozen
+  table_.OnWorkerHangs(1);
   table_.OnBroken(1, kPoison);
-  table_.OnWorkerDown(1, /*gone=*/true);
+  table_.OnWorkerGone(1);
   EXPECT_FALSE(table_.Refused(kPoison));
 }
 
 TEST_F(KillerTableTest, AHangCountsLikeADeath) {
   for (uint64_t instance : {1, 2}) {
     table_.Begin(instance, kPoison);
-    table_.OnWorkerDown(instance, /*gone=*/false);
+    table_.OnWorkerHangs(instance);
     table_.End(instance, kPoison);
   }
   EXPECT_TRUE(table_.Refused(kPoison));

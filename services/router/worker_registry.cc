@@ -159,7 +159,7 @@ void WorkerRegistry::OnReportsEnded(uint64_t stream) {
     if (entry.worker->draining) {
       killers_->OnWorkerLeft(instance_id);
     } else {
-      killers_->OnWorkerDown(instance_id, /*gone=*/true);
+      killers_->OnWorkerGone(instance_id);
     }
     Erase(instance_id);
     return;
@@ -169,7 +169,7 @@ void WorkerRegistry::OnReportsEnded(uint64_t stream) {
 void WorkerRegistry::SetHang(uint64_t instance_id, Entry& entry, Hang hang) {
   if (hang == entry.hang) return;
   entry.hang = hang;
-  if (hang != Hang::kNone) killers_->OnWorkerDown(instance_id, /*gone=*/false);
+  if (hang != Hang::kNone) killers_->OnWorkerHangs(instance_id);
   Log(LogLevel::kWarning, std::string("worker ") + HangName(hang),
       {{"worker", entry.worker->name()}});
 }
