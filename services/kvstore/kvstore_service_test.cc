@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "common/base/random.h"
+#include "common/base/testing/metric_value.h"
 #include "common/kv/testing/test_blocks.h"
 #include "common/rpc/block_wire.h"
 #include "common/rpc/channel.h"
@@ -65,10 +66,8 @@ class KvStoreServiceTest : public ::testing::Test {
   uint64_t BlockCount() { return tier_->Stats()->tiers[0].blocks; }
   // kvstore_requests_total; -1: there is no such series.
   double Requests(const std::string& op, const std::string& result) {
-    std::string series = "kvstore_requests_total{op=\"" + op + "\",result=\"" + result + "\"} ";
-    std::string text = metrics_.Render();
-    size_t at = text.find(series);
-    return at == std::string::npos ? -1 : std::stod(text.substr(at + series.size()));
+    const std::string labels = "{op=\"" + op + "\",result=\"" + result + "\"}";
+    return pagoda::testing::MetricValue(metrics_, "kvstore_requests_total" + labels).value_or(-1);
   }
   // Waits for what happens when streams end.
   bool Becomes(const std::function<bool()>& condition) {

@@ -7,8 +7,10 @@
 #include <thread>
 
 #include "common/base/crc32c.h"
+#include "common/base/testing/metric_value.h"
 #include "common/kv/testing/in_memory_block_store.h"
 #include "services/worker/engine.h"
+#include "services/worker/testing/engine_harness.h"
 #include "services/worker/testing/fake_model.h"
 #include "services/worker/testing/test_sequences.h"
 
@@ -16,6 +18,7 @@ namespace pagoda::worker {
 namespace {
 
 using pagoda::testing::InMemoryBlockStore;
+using testing::Client;
 using testing::FakeModel;
 using testing::MakeSequence;
 using testing::Request;
@@ -25,17 +28,6 @@ constexpr int32_t kBlock = 8;
 constexpr int32_t kPoolBlocks = 64;
 constexpr uint32_t kVocabulary = 1000;
 constexpr FakeModel::Slot kNan = 0x7FC00000'7FC00000;  // two quiet NaNs
-
-// Keeps what it hears, on the thread that steps the engine.
-struct Client final : public TokenSink {
-  bool HasRoom() override { return has_room; }
-  void OnToken(TokenId token) override { tokens.push_back(token); }
-  void OnFinish(const GenerationResult& ended) override { result = ended; }
-
-  bool has_room = true;
-  std::vector<TokenId> tokens;
-  std::optional<GenerationResult> result;
-};
 
 struct Worker {
   Worker(BlockStore* store, uint64_t instance, uint32_t recheck_one_in = 0) {
@@ -79,9 +71,8 @@ struct Worker {
   }
 
   std::pair<SequenceId, std::shared_ptr<Client>> Submit(GenerationRequest request,
-                                                        bool has_room = true) {
-    auto client = std::make_shared<Client>();
-    client->has_room = has_room;
+                                                        size_t room = SIZE_MAX) {
+    auto client = std::make_shared<Client>(room);
     StatusOr<SequenceId> id = engine->Submit(std::move(request), client);
     EXPECT_TRUE(id.ok()) << id.status();
     return {*id, client};
@@ -96,7 +87,7 @@ struct Worker {
   }
   std::shared_ptr<Client> Run(GenerationRequest request) {
     auto client = Submit(std::move(request)).second;
-    StepUntil([&] { return client->result.has_value(); });
+    StepUntil([&] { return client->result().has_value(); });
     return client;
   }
   // Until the store has answered all that was pushed.
@@ -105,11 +96,10 @@ struct Worker {
   }
   // Until the store has heard all that was reported.
   void WaitForReports() { transfer->Stop(); }
-  double Value(const std::string& name) {
-    std::string text = "\n" + metrics.Render();
-    size_t at = text.find("\npagoda:" + name + " ");
-    EXPECT_NE(at, std::string::npos) << name;
-    return std::strtod(text.c_str() + at + name.size() + 9, nullptr);
+  double Value(const std::string& series) {
+    std::optional<double> value = pagoda::testing::MetricValue(metrics, series);
+    EXPECT_TRUE(value) << series;
+    return value.value_or(0);
   }
   double Rechecks(const std::string& result) {
     return Value("kv_recheck_blocks_total{result=\"" + result + "\"}");
@@ -198,9 +188,9 @@ TEST_F(EngineQuarantineTest, RightBlocksPassTheirRecheckAndNobodySeesIt) {
   Produce(request_);
   Worker worker(&held_, 12, /*recheck_one_in=*/1);
   auto client = worker.Run(request_);
-  EXPECT_EQ(client->tokens, Alone(request_));
-  EXPECT_EQ(client->result->usage.ram, 96u);
-  EXPECT_EQ(client->result->usage.computed, 1u);
+  EXPECT_EQ(client->tokens(), Alone(request_));
+  EXPECT_EQ(client->result()->usage.ram, 96u);
+  EXPECT_EQ(client->result()->usage.computed, 1u);
   worker.StepUntil([&] { return worker.Rechecks("ok") == 12; });
   EXPECT_EQ(worker.Rechecks("mismatch"), 0);
   EXPECT_EQ(worker.Rechecks("dropped"), 0);
@@ -219,8 +209,8 @@ TEST_F(EngineQuarantineTest, AStepThatRechecksGivesEveryRequestItsNextToken) {
   auto count = [&] {
     std::pair<size_t, size_t> tokens_and_live;
     for (const auto& client : clients) {
-      tokens_and_live.first += client->tokens.size();
-      tokens_and_live.second += !client->result;
+      tokens_and_live.first += client->tokens().size();
+      tokens_and_live.second += !client->result();
     }
     return tokens_and_live;
   };
@@ -244,9 +234,9 @@ TEST_F(EngineQuarantineTest, ARecheckThatNeverRanIsCountedAsDropped) {
   Produce(request_);
   Worker worker(&held_, 12, 1);
   auto [id, client] = worker.Submit(request_);
-  worker.StepUntil([&, c = client] { return c->tokens.size() == 1; });
+  worker.StepUntil([&, c = client] { return c->tokens().size() == 1; });
   worker.model.before_launch = [](const StepPlan&) { return absl::InternalError("broken"); };
-  worker.StepUntil([&, c = client] { return c->result.has_value(); });
+  worker.StepUntil([&, c = client] { return c->result().has_value(); });
   EXPECT_GT(worker.Rechecks("dropped"), 0);
 }
 
@@ -257,13 +247,13 @@ TEST_F(EngineQuarantineTest, AWrongBlockEndsItsReadersAndNothingOfItsProducerIsL
   Replace(request_, 3, 0x1234);
   Worker worker(&held_, 12, 1);
   auto client = worker.Run(request_);
-  ASSERT_EQ(client->result->reason, FinishReason::kError);
-  EXPECT_EQ(client->result->status.code(), absl::StatusCode::kDataLoss);
+  ASSERT_EQ(client->result()->reason, FinishReason::kError);
+  EXPECT_EQ(client->result()->status.code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(worker.Rechecks("mismatch"), 1);
   auto again = worker.Run(request_);
-  EXPECT_EQ(again->tokens, Alone(request_));
-  EXPECT_EQ(again->result->usage.computed, 97u) << "neither the pool nor the store gave a block";
-  EXPECT_EQ(worker.Run(other)->result->usage.computed, 97u);
+  EXPECT_EQ(again->tokens(), Alone(request_));
+  EXPECT_EQ(again->result()->usage.computed, 97u) << "neither the pool nor the store gave a block";
+  EXPECT_EQ(worker.Run(other)->result()->usage.computed, 97u);
   EXPECT_EQ(worker.Loads("refused"), 12);
   EXPECT_EQ(worker.Rechecks("mismatch"), 1);
 }
@@ -283,15 +273,15 @@ TEST_F(EngineQuarantineTest, AReaderOfAWrongBlockThatHasNotSampledStartsAgain) {
   Replace(request_, 3, 0x1234);
   Worker worker(&held_, 12, 1);
   auto [first_id, first] = worker.Submit(request_);
-  worker.StepUntil([&, c = first] { return c->tokens.size() == 1; });
-  auto [id, client] = worker.Submit(request_, /*has_room=*/false);
-  worker.StepUntil([&, c = first] { return c->result.has_value(); });
-  EXPECT_EQ(first->result->status.code(), absl::StatusCode::kDataLoss);
-  EXPECT_FALSE(client->result);
-  client->has_room = true;
+  worker.StepUntil([&, c = first] { return c->tokens().size() == 1; });
+  auto [id, client] = worker.Submit(request_, 0);
+  worker.StepUntil([&, c = first] { return c->result().has_value(); });
+  EXPECT_EQ(first->result()->status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_FALSE(client->result());
+  client->MakeRoom();
   worker.engine->Wake();
-  worker.StepUntil([&, c = client] { return c->result.has_value(); });
-  EXPECT_EQ(client->tokens, Alone(request_));
+  worker.StepUntil([&, c = client] { return c->result().has_value(); });
+  EXPECT_EQ(client->tokens(), Alone(request_));
 }
 
 TEST_F(EngineQuarantineTest, NonFiniteLogitsQuarantineWhatWasLoadedAndARetrySucceeds) {
@@ -301,17 +291,17 @@ TEST_F(EngineQuarantineTest, NonFiniteLogitsQuarantineWhatWasLoadedAndARetrySucc
   for (BlockStore* store : {static_cast<BlockStore*>(&deaf), static_cast<BlockStore*>(&held_)}) {
     Worker worker(store, 12);
     auto client = worker.Run(request_);
-    EXPECT_EQ(client->result->status.code(), absl::StatusCode::kInternal);
-    EXPECT_EQ(client->result->usage.ram, 96u);
+    EXPECT_EQ(client->result()->status.code(), absl::StatusCode::kInternal);
+    EXPECT_EQ(client->result()->usage.ram, 96u);
     auto again = worker.Run(request_);
-    EXPECT_EQ(again->result->reason, FinishReason::kLength) << again->result->status;
-    EXPECT_EQ(again->tokens, Alone(request_));
-    EXPECT_EQ(again->result->usage.computed, 97u);
+    EXPECT_EQ(again->result()->reason, FinishReason::kLength) << again->result()->status;
+    EXPECT_EQ(again->tokens(), Alone(request_));
+    EXPECT_EQ(again->result()->usage.computed, 97u);
     worker.WaitForPushes();
   }
   EXPECT_TRUE(StoreHolds(RefOf(request_, 5))) << "pushed again, right";
   Worker reader(&held_, 13);
-  EXPECT_EQ(reader.Run(request_)->tokens, Alone(request_));
+  EXPECT_EQ(reader.Run(request_)->tokens(), Alone(request_));
 }
 
 TEST_F(EngineQuarantineTest, NonFiniteLogitsBlameNoProducer) {
@@ -321,14 +311,14 @@ TEST_F(EngineQuarantineTest, NonFiniteLogitsBlameNoProducer) {
   Replace(request_, 5, kNan);
   Worker worker(&held_, 12);
   worker.Run(request_);
-  EXPECT_EQ(worker.Run(other)->result->usage.ram, 96u);
+  EXPECT_EQ(worker.Run(other)->result()->usage.ram, 96u);
 }
 
 TEST_F(EngineQuarantineTest, WhoSharesASuspectedBlockStartsAgainAndGetsItsTokens) {
   Produce(request_);
   Worker worker(&held_, 12);
   auto [id, client] = worker.Submit(request_);
-  worker.StepUntil([&, c = client] { return c->tokens.size() == 10; });
+  worker.StepUntil([&, c = client] { return c->tokens().size() == 10; });
   // The other's logits are not finite for a reason of its own.
   GenerationRequest twin = request_;
   twin.sampling.seed = 1;
@@ -336,12 +326,12 @@ TEST_F(EngineQuarantineTest, WhoSharesASuspectedBlockStartsAgainAndGetsItsTokens
     if (result.samples.size() == 2) result.samples[1].outcome = SampleOutcome::kNonFiniteLogits;
   };
   auto [bad_id, bad] = worker.Submit(twin);
-  worker.StepUntil([&, c = bad] { return c->result.has_value(); });
-  EXPECT_EQ(bad->result->reason, FinishReason::kError);
-  worker.StepUntil([&, c = client] { return c->result.has_value(); });
-  EXPECT_EQ(client->result->reason, FinishReason::kLength);
-  EXPECT_EQ(client->tokens, Alone(request_));
-  EXPECT_GT(client->result->usage.recomputed, 0u);
+  worker.StepUntil([&, c = bad] { return c->result().has_value(); });
+  EXPECT_EQ(bad->result()->reason, FinishReason::kError);
+  worker.StepUntil([&, c = client] { return c->result().has_value(); });
+  EXPECT_EQ(client->result()->reason, FinishReason::kLength);
+  EXPECT_EQ(client->tokens(), Alone(request_));
+  EXPECT_GT(client->result()->usage.recomputed, 0u);
 }
 
 }  // namespace

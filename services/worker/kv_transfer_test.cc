@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "common/base/bounded_queue.h"
+#include "common/base/testing/metric_value.h"
 #include "common/kv/testing/in_memory_block_store.h"
 #include "services/worker/testing/fake_model.h"
 #include "services/worker/testing/gated_store.h"
@@ -90,11 +91,10 @@ class KvTransferTest : public ::testing::Test {
   }
 
   // The value of a metric, named with its label as it is rendered.
-  double Value(const std::string& name) {
-    std::string text = "\n" + metrics_.Render();
-    size_t at = text.find("\npagoda:" + name + " ");
-    EXPECT_NE(at, std::string::npos) << name;
-    return std::strtod(text.c_str() + at + name.size() + 9, nullptr);
+  double Value(const std::string& series) {
+    std::optional<double> value = pagoda::testing::MetricValue(metrics_, series);
+    EXPECT_TRUE(value) << series;
+    return value.value_or(0);
   }
   double Pushes(const std::string& result) {
     return Value("kv_push_blocks_total{result=\"" + result + "\"}");

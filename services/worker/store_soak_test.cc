@@ -15,10 +15,12 @@
 #include <string>
 
 #include "common/base/bounded_queue.h"
+#include "common/base/testing/metric_value.h"
 #include "common/kv/testing/delayed_store.h"
 #include "common/kv/testing/faulty_store.h"
 #include "common/kv/testing/in_memory_block_store.h"
 #include "services/worker/engine.h"
+#include "services/worker/testing/engine_harness.h"
 #include "services/worker/testing/fake_model.h"
 #include "services/worker/testing/test_sequences.h"
 
@@ -30,6 +32,7 @@ using pagoda::testing::Fault;
 using pagoda::testing::FaultyStore;
 using pagoda::testing::InMemoryBlockStore;
 using pagoda::testing::RandomFaults;
+using testing::Client;
 using testing::FakeModel;
 using testing::Request;
 
@@ -95,19 +98,6 @@ class Entrance final : public BlockStore {
   BoundedQueue<bool> seen_{1};
 };
 
-// Keeps what it hears, on the one thread that steps the engines.
-struct Client final : public TokenSink {
-  bool HasRoom() override { return true; }
-  void OnToken(TokenId token) override { tokens.push_back(token); }
-  void OnFinish(const GenerationResult& ended) override {
-    EXPECT_FALSE(result) << "a request ends once";
-    result = ended;
-  }
-
-  std::vector<TokenId> tokens;
-  std::optional<GenerationResult> result;
-};
-
 struct Worker {
   Worker(uint64_t instance, uint32_t recheck_one_in, std::shared_ptr<BlockStore> store,
          Clock* clock)
@@ -132,10 +122,8 @@ struct Worker {
     transfer->Lookup(SequenceId{0}, {}, {}, 0, TimePoint::max());
     entrance.WaitForEmptyLookup();
   }
-  double Value(const std::string& name) {
-    std::string text = "\n" + metrics.Render();
-    size_t at = text.find("\npagoda:" + name + " ");
-    return at == std::string::npos ? -1 : std::atof(text.c_str() + at + name.size() + 9);
+  double Value(const std::string& series) {
+    return pagoda::testing::MetricValue(metrics, series).value_or(-1);
   }
 
   Metrics metrics;
@@ -240,29 +228,29 @@ class Soak {
     clock_.Advance(std::chrono::milliseconds(1));
     delayed_->Settle();
     std::erase_if(live_, [this](const Running& running) {
-      if (running.client->result) CheckAnswer(running);
-      return running.client->result.has_value();
+      if (running.client->result()) CheckAnswer(running);
+      return running.client->result().has_value();
     });
   }
 
   void CheckAnswer(const Running& running) {
     const GenerationRequest& request = running.request;
-    const GenerationResult& result = *running.client->result;
+    const GenerationResult result = *running.client->result();
     (*totals_)[FinishReasonName(result.reason)] += 1;
     std::vector<TokenId> right = FakeModel::Generate(
-        request.prompt_ids, running.client->tokens.size(), request.sampling.seed, kVocabulary);
+        request.prompt_ids, running.client->tokens().size(), request.sampling.seed, kVocabulary);
     if (divergent_) {
       (*totals_)["data loss"] += absl::IsDataLoss(result.status);
-      (*totals_)["wrong tokens"] += running.client->tokens != right;
+      (*totals_)["wrong tokens"] += running.client->tokens() != right;
       EXPECT_TRUE(result.status.ok() || absl::IsDataLoss(result.status) ||
                   absl::IsCancelled(result.status))
           << result.status;
       return;
     }
-    EXPECT_EQ(running.client->tokens, right);
+    EXPECT_EQ(running.client->tokens(), right);
     if (result.reason == FinishReason::kCancelled) return;
     EXPECT_EQ(result.reason, FinishReason::kLength) << result.status;
-    EXPECT_EQ(running.client->tokens.size(), request.max_tokens);
+    EXPECT_EQ(running.client->tokens().size(), request.max_tokens);
     const GenerationUsage& usage = result.usage;
     EXPECT_EQ(usage.computed + usage.local + usage.ram, usage.prompt_tokens);
     (*totals_)["ram tokens"] += usage.ram;

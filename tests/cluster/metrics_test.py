@@ -20,6 +20,7 @@ from cluster import INSIST_ON_LOADING, ApiError, Cluster, eventually
 
 KV_TRANSFER = "services/worker/kv_transfer_test.cc"
 ENGINE = "services/worker/engine_test.cc"
+ENGINE_METRICS = "services/worker/engine_metrics_test.cc"
 QUARANTINE = "services/worker/engine_quarantine_test.cc"
 SERVICE = "services/kvstore/kvstore_service_test.cc"
 DISK = "services/kvstore/disk_tier_test.cc"
@@ -78,13 +79,14 @@ MOVED_BY_UNIT_TEST = {
         'Rechecks("mismatch"), 1'),
     "kv_recheck_blocks_total{result=dropped}": (
         QUARANTINE, "EngineQuarantineTest.ARecheckThatNeverRanIsCountedAsDropped", 'Rechecks("dropped"), 0'),
-    "num_requests_waiting": (ENGINE, "EngineTest.RequestsThatWaitAreCounted", 'Value("num_requests_waiting"), '),
+    "num_requests_waiting": (
+        ENGINE_METRICS, "EngineMetricsTest.RequestsThatWaitAreCounted", 'Value("num_requests_waiting"), '),
     "request_success_total{finished_reason=deadline}": (
         ENGINE, "EngineTest.ARequestEndsWhenItsDeadlinePasses", 'finished_reason=\\"deadline\\"}"), 1'),
     "request_success_total{finished_reason=error}": (
         ENGINE, "EngineTest.NonFiniteLogitsEndThatRequestOnly", 'finished_reason=\\"error\\"}"), 1'),
     "prompt_tokens_by_source_total{source=disk}": (
-        ENGINE, "EngineTest.R66EachSourceOfPromptTokensIsCounted", 'source=\\"disk\\"}"), 4'),
+        ENGINE_METRICS, "EngineMetricsTest.R66EachSourceOfPromptTokensIsCounted", 'source=\\"disk\\"}"), 4'),
     "kv_breaker_state": (
         "common/kv/breaker_store_test.cc", "BreakerStoreTest.R33ThreeFailuresInARowOpenItAndThenNobodyWaits",
         "kv_breaker_state 2"),
