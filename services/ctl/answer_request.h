@@ -1,5 +1,4 @@
-// How an answer is asked for and shown: what `pagoda chat` and `pagoda
-// generate` have in common.
+// How an answer is asked for and shown: what `pagoda chat` and `pagoda generate` have in common.
 //
 // Concurrency: plain values and functions, used by one thread.
 #ifndef PAGODA_SERVICES_CTL_ANSWER_REQUEST_H_

@@ -196,9 +196,7 @@ std::vector<BlockDb::Sequence> BlockDb::Victims(uint64_t bytes, uint64_t blocks)
 }
 
 void BlockDb::Add(Sequence sequence, Entry entry) {
-  Owner& owner = owners_[entry.block.meta.owner_tenant];
-  owner.blocks += 1;
-  owner.bytes += entry.bytes;
+  entry.owner = owners_.Add(entry.block.meta.owner_tenant, entry.bytes);
   used_ += entry.bytes;
   index_.emplace(entry.key, sequence);
   entries_.emplace(sequence, std::move(entry));
@@ -208,10 +206,7 @@ bool BlockDb::Drop(Sequence sequence) {
   auto it = entries_.find(sequence);
   if (it == entries_.end()) return false;
   const Entry& entry = it->second;
-  auto owner = owners_.find(entry.block.meta.owner_tenant);
-  owner->second.blocks -= 1;
-  owner->second.bytes -= entry.bytes;
-  if (owner->second.blocks == 0) owners_.erase(owner);
+  owners_.Remove(entry.owner, entry.bytes);
   used_ -= entry.bytes;
   index_.erase(entry.key);
   entries_.erase(it);
@@ -420,9 +415,7 @@ StoreStats BlockDb::Stats() const {
   StoreStats stats;
   stats.tiers.push_back({Tier::kDisk, entries_.size(), used_, options_.bytes, evicted_,
                          entries_.size() * kIndexBytesPerBlock});
-  for (const auto& [tenant, owner] : owners_) {
-    stats.owners.push_back({tenant, owner.blocks, owner.bytes});
-  }
+  stats.owners = owners_.List();
   stats.divergent_puts = divergent_;
   stats.corrupt_blocks = corrupt_;
   return stats;
@@ -430,7 +423,7 @@ StoreStats BlockDb::Stats() const {
 
 Status BlockDb::CheckIntegrity() const {
   MutexLock lock(mutex_);
-  uint64_t entry_bytes = 0, owner_bytes = 0, owner_blocks = 0;
+  uint64_t entry_bytes = 0;
   for (const auto& [sequence, entry] : entries_) {
     entry_bytes += entry.bytes;
     auto it = index_.find(entry.key);
@@ -438,14 +431,10 @@ Status BlockDb::CheckIntegrity() const {
       return absl::InternalError("disk tier: the index does not name an entry");
     }
   }
-  for (const auto& [tenant, owner] : owners_) {
-    owner_bytes += owner.bytes;
-    owner_blocks += owner.blocks;
+  if (index_.size() != entries_.size()) {
+    return absl::InternalError("disk tier: index and entries differ in number");
   }
-  if (index_.size() != entries_.size() || owner_blocks != entries_.size()) {
-    return absl::InternalError("disk tier: index, entries and owners differ in number");
-  }
-  if (entry_bytes != used_ || owner_bytes != used_ || used_ > options_.bytes) {
+  if (entry_bytes != used_ || used_ > options_.bytes || !owners_.SumsTo(entries_.size(), used_)) {
     return absl::InternalError("disk tier: entries and owners do not sum to what is used");
   }
   return absl::OkStatus();

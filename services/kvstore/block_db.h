@@ -23,6 +23,7 @@
 #include "common/base/mutex.h"
 #include "services/kvstore/disk_metrics.h"
 #include "services/kvstore/lower_tier.h"
+#include "services/kvstore/owner_usage.h"
 
 namespace rocksdb {
 class DB;
@@ -72,14 +73,11 @@ class BlockDb {
   Status CheckIntegrity() const;
 
  private:
-  struct Owner {
-    uint64_t blocks = 0;
-    uint64_t bytes = 0;
-  };
   struct Entry {
     BlockKey key;
     uint64_t bytes = 0;  // what it counts
     IndexedBlock block;
+    OwnerUsage::Owner owner{};
   };
   using Sequence = uint64_t;
 
@@ -113,7 +111,7 @@ class BlockDb {
   mutable Mutex mutex_;
   std::map<Sequence, Entry> entries_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<BlockKey, Sequence> index_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, Owner> owners_ ABSL_GUARDED_BY(mutex_);
+  OwnerUsage owners_ ABSL_GUARDED_BY(mutex_);
   uint64_t used_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t evicted_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t divergent_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -128,7 +128,7 @@ StatusOr<std::unique_ptr<DiskTier>> KvStoreServer::Parts::OpenDisk(const Options
     data_dir->DiscardVersion();
     tier = DiskTier::Open(disk);
   }
-  counts.unknown_versions.Increment(data_dir->discarded());
+  counts.discarded.Increment(data_dir->discarded());
   if (tier.ok()) return tier;
   counts.up.Set(0);
   Log(LogLevel::kError, "the disk is of no use, RAM goes on alone", {{"status", tier.status()}});

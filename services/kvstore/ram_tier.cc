@@ -25,26 +25,6 @@ int64_t UnixMs(const Clock& clock) {
 
 }  // namespace
 
-struct RamTier::Gauges {
-  explicit Gauges(Metrics& metrics)
-      : bytes(metrics.Gauge("kvstore_bytes", "Bytes of blocks held", {{"tier", "ram"}})),
-        blocks(metrics.Gauge("kvstore_blocks", "Blocks held", {{"tier", "ram"}})),
-        divergent(metrics.Counter("kv_divergent_puts_total",
-                                  "Puts of other bytes under a held key: an exactness alarm")),
-        corrupt(metrics.Counter("kv_corrupt_blocks_total",
-                                "Blocks whose bytes failed a check, by where it was seen",
-                                {{"hop", "ram"}})),
-        reported(metrics.Counter("kv_corrupt_blocks_total",
-                                 "Blocks whose bytes failed a check, by where it was seen",
-                                 {{"hop", "reader"}})) {}
-
-  prometheus::Gauge& bytes;
-  prometheus::Gauge& blocks;
-  prometheus::Counter& divergent;
-  prometheus::Counter& corrupt;
-  prometheus::Counter& reported;
-};
-
 class RamReservation final : public Reservation {
  public:
   RamReservation(RamTier& tier, RecordHeader header, RecordMeta meta, std::shared_ptr<Slot> slot,
@@ -85,7 +65,8 @@ RamTier::RamTier(Options options, std::shared_ptr<Slab> slab)
       max_blocks_(std::max<uint64_t>(slab_->bytes() / kMinBytesPerBlock, 1)),
       clock_(options.clock),
       on_evicted_(std::move(options.on_evicted)),
-      gauges_(options.metrics == nullptr ? nullptr : std::make_unique<Gauges>(*options.metrics)),
+      metrics_(options.metrics == nullptr ? nullptr
+                                          : std::make_unique<TierMetrics>(*options.metrics, "ram")),
       policy_(std::move(options.policy)) {}
 
 RamTier::~RamTier() = default;
@@ -158,7 +139,7 @@ Status RamTier::Quarantine(const BlockKey& key, const Slot* slot, const Status& 
       {{"key", key.ToHex()}, {"why", why}});
   MutexLock lock(mutex_);
   ++corrupt_;
-  if (gauges_ != nullptr) gauges_->corrupt.Increment();
+  if (metrics_ != nullptr) metrics_->corrupt.Increment();
   auto it = index_.find(key);
   if (it != index_.end() && entries_[it->second].slot.get() == slot) RemoveEntry(it->second);
   ShowGauges();
@@ -171,7 +152,7 @@ void RamTier::ReportCorrupt(const CorruptReport& report) {
     auto it = index_.find(report.key);
     if (it == index_.end()) return;
     ++corrupt_;
-    if (gauges_ != nullptr) gauges_->reported.Increment();
+    if (metrics_ != nullptr) metrics_->reported.Increment();
     RemoveEntry(it->second);
     ShowGauges();
   }
@@ -268,9 +249,7 @@ PutResult RamTier::CommitLocked(const RecordHeader& header, const RecordMeta& me
     id = free_ids_.back();
     free_ids_.pop_back();
   }
-  auto owner = owners_.try_emplace(meta.owner_tenant).first;
-  owner->second.blocks += 1;
-  owner->second.bytes += slot->bytes();
+  OwnerUsage::Owner owner = owners_.Add(meta.owner_tenant, slot->bytes());
   indexed_bytes_ += slot->bytes();
   entries_[id] = {header.ref.key,         std::move(slot),
                   header.payload_bytes,   header.payload_crc,
@@ -298,7 +277,7 @@ PutResult RamTier::RefusalOf(PutOutcome outcome, const BlockKey& key) {
     return {outcome, kRetryMs, absl::ResourceExhaustedError("no block can make way")};
   }
   ++divergent_;
-  if (gauges_ != nullptr) gauges_->divergent.Increment();
+  if (metrics_ != nullptr) metrics_->divergent.Increment();
   return {outcome, 0,
           absl::AlreadyExistsError("block " + key.ToHex() + " is held with other bytes")};
 }
@@ -365,17 +344,15 @@ void RamTier::RemoveEntry(EntryId id) {
   policy_->Remove(id);
   index_.erase(entry.key);
   indexed_bytes_ -= entry.slot->bytes();
-  entry.owner->second.blocks -= 1;
-  entry.owner->second.bytes -= entry.slot->bytes();
-  if (entry.owner->second.blocks == 0) owners_.erase(entry.owner);
+  owners_.Remove(entry.owner, entry.slot->bytes());
   entry = {};
   free_ids_.push_back(id);
 }
 
 void RamTier::ShowGauges() {
-  if (gauges_ == nullptr) return;
-  gauges_->bytes.Set(static_cast<double>(slab_->used()));
-  gauges_->blocks.Set(static_cast<double>(index_.size()));
+  if (metrics_ == nullptr) return;
+  metrics_->bytes.Set(static_cast<double>(slab_->used()));
+  metrics_->blocks.Set(static_cast<double>(index_.size()));
 }
 
 StatusOr<StoreStats> RamTier::Stats() {
@@ -383,9 +360,7 @@ StatusOr<StoreStats> RamTier::Stats() {
   StoreStats stats;
   stats.tiers.push_back({Tier::kRam, index_.size(), slab_->used(), slab_->bytes(), evicted_,
                          index_.size() * kIndexBytesPerBlock});
-  for (const auto& [tenant, owner] : owners_) {
-    stats.owners.push_back({tenant, owner.blocks, owner.bytes});
-  }
+  stats.owners = owners_.List();
   stats.divergent_puts = divergent_;
   stats.corrupt_blocks = corrupt_;
   return stats;
@@ -395,19 +370,14 @@ Status RamTier::CheckIntegrity() const {
   MutexLock lock(mutex_);
   PAGODA_RETURN_IF_ERROR(slab_->CheckIntegrity());
   PAGODA_RETURN_IF_ERROR(policy_->CheckIntegrity());
-  uint64_t entry_bytes = 0, owner_bytes = 0, owner_blocks = 0;
+  uint64_t entry_bytes = 0;
   for (const auto& [key, id] : index_) {
     if (entries_[id].slot == nullptr || entries_[id].key != key) {
       return absl::InternalError("RAM tier: the index names an entry of another block");
     }
     entry_bytes += entries_[id].slot->bytes();
   }
-  for (const auto& [tenant, owner] : owners_) {
-    owner_bytes += owner.bytes;
-    owner_blocks += owner.blocks;
-  }
-  if (entry_bytes != indexed_bytes_ || owner_bytes != indexed_bytes_ ||
-      owner_blocks != index_.size()) {
+  if (entry_bytes != indexed_bytes_ || !owners_.SumsTo(index_.size(), indexed_bytes_)) {
     return absl::InternalError("RAM tier: entries and owners do not sum to the same");
   }
   if (policy_->size() != index_.size() || entries_.size() != index_.size() + free_ids_.size()) {

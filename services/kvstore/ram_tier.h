@@ -13,10 +13,8 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -25,8 +23,10 @@
 #include "common/base/mutex.h"
 #include "common/kv/block_store_admin.h"
 #include "services/kvstore/eviction/interface.h"
+#include "services/kvstore/owner_usage.h"
 #include "services/kvstore/reserving_store.h"
 #include "services/kvstore/slab.h"
+#include "services/kvstore/tier_metrics.h"
 
 namespace pagoda::kvstore {
 
@@ -76,12 +76,7 @@ class RamTier final : public ReservingStore, public BlockStoreAdmin {
 
  private:
   friend class RamReservation;
-  struct Gauges;
 
-  struct Owner {
-    uint64_t blocks = 0;
-    uint64_t bytes = 0;
-  };
   struct Entry {
     BlockKey key;
     std::shared_ptr<Slot> slot;  // null: the number is free
@@ -92,7 +87,7 @@ class RamTier final : public ReservingStore, public BlockStoreAdmin {
     int64_t expires_unix_ms = 0;
     int64_t last_use_unix_ms = 0;
     int32_t priority = 0;
-    std::map<std::string, Owner>::iterator owner;
+    OwnerUsage::Owner owner;
   };
 
   struct Evicted {
@@ -127,13 +122,13 @@ class RamTier final : public ReservingStore, public BlockStoreAdmin {
   const uint64_t max_blocks_;
   Clock* const clock_;
   const std::function<void(PutBlock)> on_evicted_;
-  const std::unique_ptr<Gauges> gauges_;  // null: not measured
-  mutable Mutex mutex_;                   // taken before the slab's own
+  const std::unique_ptr<TierMetrics> metrics_;  // null: not measured
+  mutable Mutex mutex_;                         // taken before the slab's own
   const std::unique_ptr<EvictionPolicy> policy_ ABSL_PT_GUARDED_BY(mutex_);
   absl::flat_hash_map<BlockKey, EntryId> index_ ABSL_GUARDED_BY(mutex_);
   std::vector<Entry> entries_ ABSL_GUARDED_BY(mutex_);  // by EntryId
   std::vector<EntryId> free_ids_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, Owner> owners_ ABSL_GUARDED_BY(mutex_);
+  OwnerUsage owners_ ABSL_GUARDED_BY(mutex_);
   uint64_t indexed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // slots of entries
   CallNumber calls_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t evicted_ ABSL_GUARDED_BY(mutex_) = 0;

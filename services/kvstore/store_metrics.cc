@@ -1,5 +1,7 @@
 #include "services/kvstore/store_metrics.h"
 
+#include "services/kvstore/tier_metrics.h"
+
 namespace pagoda::kvstore {
 
 StoreMetrics::StoreMetrics(Metrics& metrics) {
@@ -14,9 +16,7 @@ StoreMetrics::StoreMetrics(Metrics& metrics) {
   for (size_t i = 0; i < get_.size(); ++i) get_[i] = request("get", get[i]);
   const char* put[] = {"stored", "have", "divergent", "no_room", "corrupt"};  // by PutOutcome
   for (size_t i = 0; i < put_.size(); ++i) put_[i] = request("put", put[i]);
-  corrupt_put_ =
-      &metrics.Counter("kv_corrupt_blocks_total",
-                       "Blocks whose bytes failed a check, by where it was seen", {{"hop", "put"}});
+  corrupt_put_ = &TierMetrics::Corrupt(metrics, "put");
   auto stalled = [&](const char* op) {
     return &metrics.Counter("kvstore_stalled_streams_total",
                             "Streams cancelled because the client made no progress", {{"op", op}});

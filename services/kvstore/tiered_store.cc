@@ -113,18 +113,11 @@ StatusOr<std::unique_ptr<TieredStore>> TieredStore::Create(RamTier::Options ram,
 
 TieredStore::TieredStore(std::unique_ptr<Spill> spill, std::unique_ptr<RamTier> ram,
                          std::unique_ptr<LowerTier> below, Clock& clock, Metrics* metrics)
-    : spill_(std::move(spill)), ram_(std::move(ram)), clock_(clock), below_(std::move(below)) {
-  if (metrics == nullptr) return;
-  divergent_counter_ = &metrics->Counter(
-      "kv_divergent_puts_total", "Puts of other bytes under a held key: an exactness alarm");
-  auto corrupt = [&](const char* hop) {
-    return &metrics->Counter("kv_corrupt_blocks_total",
-                             "Blocks whose bytes failed a check, by where it was seen",
-                             {{"hop", hop}});
-  };
-  corrupt_counter_ = corrupt("ram");
-  reported_counter_ = corrupt("reader");
-}
+    : spill_(std::move(spill)),
+      ram_(std::move(ram)),
+      clock_(clock),
+      metrics_(metrics == nullptr ? nullptr : std::make_unique<TierMetrics>(*metrics, "ram")),
+      below_(std::move(below)) {}
 
 void TieredStore::FindMissing(const CallContext& context, std::vector<BlockRef> refs,
                               FindCallback done) {
@@ -187,8 +180,10 @@ GetResult TieredStore::GetWaiting(CallNumber call, const CallContext& context, s
     found.lent = block.payload;
   } else if (CopyWithCrc32c(destination->memory, payload, header.payload_bytes) !=
              header.payload_crc) {
-    ForgetWaiting({header.ref.key, header.producer_instance, "payload: wrong checksum"},
-                  corrupt_counter_);
+    if (ForgetWaiting({header.ref.key, header.producer_instance, "payload: wrong checksum"}) &&
+        metrics_ != nullptr) {
+      metrics_->corrupt.Increment();
+    }
     return {GetOutcome::kCorrupt, Tier::kRam, absl::DataLossError("payload: wrong checksum"), {}};
   }
   Promote(call, header, block.meta, payload);
@@ -241,18 +236,18 @@ ReserveResult TieredStore::Reserve(CallNumber call, const RecordHeader& header,
 
 void TieredStore::ReportCorrupt(const CorruptReport& report) {
   ram_->ReportCorrupt(report);
-  ForgetWaiting(report, reported_counter_);
+  if (ForgetWaiting(report) && metrics_ != nullptr) metrics_->reported.Increment();
   below_->ReportCorrupt(report);
 }
 
-void TieredStore::ForgetWaiting(const CorruptReport& report, prometheus::Counter* counter) {
-  if (!spill_->Forget(report)) return;
+bool TieredStore::ForgetWaiting(const CorruptReport& report) {
+  if (!spill_->Forget(report)) return false;
   ++corrupt_;
-  if (counter != nullptr) counter->Increment();
   Log(LogLevel::kError, "a block on its way to disk is wrong and was dropped",
       {{"key", report.key.ToHex()},
        {"producer", report.producer_instance},
        {"why", report.reason}});
+  return true;
 }
 
 PutResult TieredStore::Compare(const RecordHeader& header) {
@@ -267,7 +262,7 @@ PutResult TieredStore::Compare(const RecordHeader& header) {
   if (!same) return {PutOutcome::kStored, 0, absl::OkStatus()};
   if (*same) return {PutOutcome::kHave, 0, absl::OkStatus()};
   ++divergent_;
-  if (divergent_counter_ != nullptr) divergent_counter_->Increment();
+  if (metrics_ != nullptr) metrics_->divergent.Increment();
   return {
       PutOutcome::kDivergent, 0,
       absl::AlreadyExistsError("block " + header.ref.key.ToHex() + " is held with other bytes")};

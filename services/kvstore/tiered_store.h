@@ -66,14 +66,13 @@ class TieredStore final : public ReservingStore, public BlockStoreAdmin {
                        const PutBlock& block, BlockSink& sink);
   void Promote(CallNumber call, const RecordHeader& header, const RecordMeta& meta,
                const std::byte* payload);
-  void ForgetWaiting(const CorruptReport& report, prometheus::Counter* counter);
+  // False when it did not wait.
+  bool ForgetWaiting(const CorruptReport& report);
 
   const std::unique_ptr<Spill> spill_;
   const std::unique_ptr<RamTier> ram_;
   Clock& clock_;
-  prometheus::Counter* divergent_counter_ = nullptr;  // null: not measured
-  prometheus::Counter* corrupt_counter_ = nullptr;
-  prometheus::Counter* reported_counter_ = nullptr;
+  const std::unique_ptr<TierMetrics> metrics_;  // null: not measured
   std::atomic<uint64_t> divergent_{0};
   std::atomic<uint64_t> corrupt_{0};        // while they waited
   const std::unique_ptr<LowerTier> below_;  // destroyed first: its answers use the rest
