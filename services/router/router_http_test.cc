@@ -1,9 +1,13 @@
 // The router end to end over HTTP, in front of fake workers.
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "common/http/http_client.h"
 #include "common/http/testing/loopback_socket.h"
+#include "common/model/testing/gguf_writer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/router/testing/fake_worker.h"
@@ -89,6 +93,19 @@ TEST(RouterServerTest, WithoutAModelTheErrorNamesTheFlag) {
   auto router = RouterServer::Start({});
   ASSERT_FALSE(router.ok());
   EXPECT_EQ(router.status().message(), "--model is required");
+}
+
+TEST(RouterServerTest, AnErrorOfTheModelNamesTheFileOnce) {
+  const std::string path = ::testing::TempDir() + "router_broken_model.gguf";
+  for (const std::string& bytes : {std::string("no GGUF"), model::testing::GgufWriter().Finish()}) {
+    std::ofstream(path, std::ios::binary) << bytes;
+    auto router = RouterServer::Start({.model = path});
+    ASSERT_FALSE(router.ok());
+    const std::string message(router.status().message());
+    EXPECT_THAT(message, StartsWith(path + ": "));
+    EXPECT_EQ(message.find(path, 1), std::string::npos) << message;
+  }
+  std::filesystem::remove(path);
 }
 
 TEST_F(RouterHttpTest, AnswersAChat) {
