@@ -1,8 +1,6 @@
 #include "services/kvstore/block_db.h"
 
 #include <rocksdb/db.h>
-#include <rocksdb/env.h>
-#include <rocksdb/table.h>
 #include <sys/statvfs.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include "common/base/bytes.h"
 #include "common/base/crc32c.h"
 #include "common/base/logging.h"
+#include "services/kvstore/rocks_options.h"
 
 namespace pagoda::kvstore {
 namespace {
@@ -19,10 +18,6 @@ namespace {
 constexpr char kIndexKeys = 'i';
 constexpr char kPayloadKeys = 'v';
 constexpr size_t kKeyBytes = 1 + sizeof(uint64_t);
-constexpr uint64_t kBlockCacheBytes = uint64_t{8} << 20;  // index blocks; payloads do not enter it
-constexpr uint64_t kOpenFiles = 256;
-constexpr uint64_t kBytesPerOpenFile = 32 << 10;  // of its reader
-constexpr int kWriteBuffers = 3;                  // one is filled while two are flushed
 constexpr uint32_t kRetryMs = 1000;
 
 std::string KeyOf(char kind, uint64_t sequence) {
@@ -35,37 +30,6 @@ uint64_t SequenceOf(std::string_view key) {
   uint64_t sequence = 0;
   for (char c : key.substr(1)) sequence = sequence << 8 | static_cast<uint8_t>(c);
   return sequence;
-}
-
-// Garbage waits in about four flushed buffers until a compaction: small ones keep it a small part.
-uint64_t WriteBufferBytes(uint64_t disk_bytes) {
-  return std::clamp<uint64_t>(disk_bytes / 64, uint64_t{1} << 20, uint64_t{64} << 20);
-}
-
-rocksdb::Options DbOptions(const BlockDb::Options& options) {
-  rocksdb::BlockBasedTableOptions table;
-  table.block_cache = rocksdb::NewLRUCache(kBlockCacheBytes);
-  table.cache_index_and_filter_blocks = true;
-  rocksdb::Options db;
-  db.create_if_missing = true;
-  if (options.env != nullptr) db.env = options.env;
-  db.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
-  db.write_buffer_size = WriteBufferBytes(options.bytes);
-  db.max_write_buffer_number = kWriteBuffers;
-  db.enable_blob_files = true;
-  db.min_blob_size = 1024;                   // index records stay in the tables
-  db.compression = rocksdb::kNoCompression;  // KV values do not compress
-  db.allow_fallocate = false;                // it would take bytes that nobody counts
-  db.max_open_files = kOpenFiles;
-  db.max_log_file_size = 1 << 20;
-  db.keep_log_file_num = 2;
-  db.info_log_level = rocksdb::WARN_LEVEL;
-  db.stats_dump_period_sec = 0;
-  db.stats_persist_period_sec = 0;
-  for (auto pool : {rocksdb::Env::LOW, rocksdb::Env::HIGH}) {
-    db.env->LowerThreadPoolCPUPriority(pool, rocksdb::CpuPriority::kLow).PermitUncheckedError();
-  }
-  return db;
 }
 
 Status FromRocks(const rocksdb::Status& status) {
@@ -93,10 +57,7 @@ rocksdb::WriteOptions WithoutLog() {
 
 }  // namespace
 
-uint64_t BlockDb::MemoryBytes(uint64_t disk_bytes) {
-  return kWriteBuffers * WriteBufferBytes(disk_bytes) + kBlockCacheBytes +
-         kOpenFiles * kBytesPerOpenFile;
-}
+uint64_t BlockDb::MemoryBytes(uint64_t disk_bytes) { return RocksMemoryBytes(disk_bytes); }
 
 BlockDb::BlockDb(const Options& options)
     : options_(options),
@@ -108,7 +69,8 @@ StatusOr<std::unique_ptr<BlockDb>> BlockDb::Open(const Options& options) {
   if (options.bytes == 0) return absl::InvalidArgumentError("0 bytes, must be at least 1");
   std::unique_ptr<BlockDb> db(new BlockDb(options));
   rocksdb::DB* opened = nullptr;
-  rocksdb::Status status = rocksdb::DB::Open(DbOptions(options), options.folder, &opened);
+  rocksdb::Status status =
+      rocksdb::DB::Open(RocksOptions(options.bytes, options.env), options.folder, &opened);
   // A database without one of its files stays so; as an unavailable disk it would never come back.
   if (status.IsPathNotFound()) return absl::DataLossError(status.ToString());
   PAGODA_RETURN_IF_ERROR(FromRocks(status));
