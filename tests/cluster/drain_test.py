@@ -75,19 +75,43 @@ class DrainTest(unittest.TestCase):
             self.assertEqual(choices[-1]["finish_reason"], "length")
             self.assertEqual(answers_by_worker(c), {"worker-1"})
 
+    def drain(self, c, worker):
+        return subprocess.run([f"{BIN_DIR}/pagoda", "drain", worker, "--router", c.ready["grpc"]],
+                              capture_output=True, text=True, timeout=120)
+
+    def check_a_drained_stream(self, **sampling):
+        fields = {"prompt": [5, 6, 7], "max_tokens": 300, "temperature": 0, "ignore_eos": True, **sampling}
+        with cluster() as c:
+            undisturbed = c.complete(worker="worker-1", cache_scope="none", **fields)
+            events = c.stream("/v1/completions", {"model": "default", "return_token_ids": True, **fields},
+                              {"x-pagoda-worker": "worker-0"})
+            choices = [next(events)["choices"][0]]
+            self.assertEqual(self.drain(c, "worker-0").returncode, 0)
+            listed = subprocess.run([f"{BIN_DIR}/pagoda", "workers", "--http", f"http://{c.http}"],
+                                    capture_output=True, text=True, timeout=120)
+            states = {line.split()[0]: line.split()[1] for line in listed.stdout.splitlines()}
+            self.assertEqual((states["worker-0"], states["worker-1"]), ("draining", "ready"), listed)
+            choices += [e["choices"][0] for e in events if e.get("choices")]
+            self.assertEqual([i for choice in choices for i in choice.get("token_ids") or ()],
+                             undisturbed["choices"][0]["token_ids"])
+            self.assertEqual("".join(choice["text"] for choice in choices), undisturbed["choices"][0]["text"])
+
+    def test_r68_a_greedy_stream_keeps_its_tokens_when_its_worker_is_drained(self):
+        self.check_a_drained_stream()
+
+    def test_r68_a_sampled_stream_keeps_its_tokens_when_its_worker_is_drained(self):
+        self.check_a_drained_stream(temperature=1.0, top_p=0.9, seed=3)
+
     def test_a_drained_worker_gets_no_new_requests_and_finishes_what_it_has(self):
         with cluster() as c:
             events = self.start_stream(c)
-            router = c.ready["grpc"]
-            run = subprocess.run([f"{BIN_DIR}/pagoda", "drain", "worker-0", "--router", router],
-                                 capture_output=True, text=True, timeout=120)
+            run = self.drain(c, "worker-0")
             self.assertEqual((run.returncode, run.stderr), (0, ""))
             self.assertEqual(answers_by_worker(c), {"worker-1"})
             self.assertEqual(c.workers()["worker-0"]["state"], "draining")
             choices = [e["choices"][0] for e in events if e.get("choices")]
             self.assertEqual(choices[-1]["finish_reason"], "length")
-            run = subprocess.run([f"{BIN_DIR}/pagoda", "drain", "worker-9", "--router", router],
-                                 capture_output=True, text=True, timeout=120)
+            run = self.drain(c, "worker-9")
             self.assertEqual(run.returncode, 1)
             self.assertIn('"worker-9" is not known', run.stderr)
 

@@ -48,8 +48,9 @@ class Program:
             self.process.stdout.close()
 
     def log_text(self):
-        self.log.seek(0)
-        return self.log.read()[-20000:]
+        # Opened anew: the program writes at the position of self.log, which reading would move.
+        with open(f"/proc/self/fd/{self.log.fileno()}", encoding="utf-8", errors="replace") as log:
+            return log.read()[-20000:]
 
 
 class StoreCluster(Cluster):
