@@ -12,7 +12,7 @@ import threading
 import time
 import unittest
 
-from cluster import INSIST_ON_LOADING, eventually
+from cluster import INSIST_ON_LOADING, ApiError, eventually
 from store_cluster import StoreCluster
 
 BLOCK_TOKENS = 32
@@ -40,12 +40,14 @@ def from_store(answer):
 
 class StoreFaultTest(unittest.TestCase):
     STORE = None
+    WORKER_FLAGS = ()
 
     @classmethod
     def setUpClass(cls):
         if cls.STORE is None:
             raise unittest.SkipTest("the base of the tests below")
-        cls.cluster = StoreCluster(BIN_DIR, MODEL, store=cls.STORE, worker_flags=INSIST_ON_LOADING).__enter__()
+        cls.cluster = StoreCluster(BIN_DIR, MODEL, store=cls.STORE,
+                                   worker_flags=INSIST_ON_LOADING + cls.WORKER_FLAGS).__enter__()
 
     @classmethod
     def tearDownClass(cls):
@@ -195,6 +197,37 @@ class WrongAnswersTest(StoreFaultTest):
             self.cluster.wait_for_pushes("worker-0")
         self.until_moved(lambda: self.cluster.store_metric("kv_divergent_puts_total"), attempt)
         self.assertGreater(self.pushes("divergent"), 0)
+
+
+class WrongBytesTest(StoreFaultTest):
+    """Blocks that are valid in everything but their bytes. Every loaded block is computed again and compared."""
+    STORE = "faulty_kvstore"
+    WORKER_FLAGS = ("--kv-recheck-one-in", "1")
+
+    def test_a_recheck_finds_wrong_bytes_and_nothing_of_their_producer_is_loaded_again(self):
+        def mismatches():
+            return self.reader_metric("kv_recheck_blocks_total", result="mismatch")
+
+        def attempt():
+            self.cluster.set_fault("none")
+            prompt = self.pushed_prompt()
+            self.cluster.set_fault("divergent")
+            try:
+                self.ask(prompt, "worker-1")
+            except ApiError as error:  # found while it was read: rather no answer than a wrong one
+                self.assertEqual(error.status, 500, error)
+            self.cluster.set_fault("none")
+            return prompt
+
+        prompt = self.until_moved(mismatches, attempt)
+        self.assertEqual(from_store(self.exact(prompt, "worker-1")), 0)
+        found = mismatches()
+
+        def refused_attempt():
+            answer = self.exact(self.pushed_prompt(), "worker-1")
+            self.assertEqual(from_store(answer), 0, "a block of the refused producer was used")
+        self.until_moved(lambda: self.loads("refused"), refused_attempt)
+        self.assertEqual(mismatches(), found)
 
 
 class DeadStoreTest(StoreFaultTest):
