@@ -35,6 +35,9 @@ struct HttpLimits {
   // After a last answer, what still arrives is read and dropped for this long: closing with unread
   // bytes makes the kernel reset the connection, and the client may lose the answer.
   Duration linger_timeout = std::chrono::seconds(2);
+  // An answer that is complete when the server stops is still written for this long: what a client
+  // that reads takes in one go.
+  Duration stop_timeout = std::chrono::seconds(1);
 };
 
 }  // namespace pagoda::http

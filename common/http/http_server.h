@@ -35,8 +35,8 @@ class HttpServer {
   // HOST:PORT with the port that was bound.
   virtual std::string address() const = 0;
 
-  // Closes the listener and every connection (running answers end as kServerStopping) and joins the
-  // threads. Responders that handlers still hold do nothing from then on. Not from a handler.
+  // Closes the listener and every connection (running answers end as kServerStopping, complete ones
+  // are still written for HttpLimits::stop_timeout) and joins the threads. Responders that handlers still hold do nothing from then on. Not from a handler.
   virtual void Stop() = 0;
 };
 

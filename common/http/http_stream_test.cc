@@ -34,6 +34,45 @@ TEST(HttpStreamTest, ChunksReachTheClientAsTheyAreWritten) {
   EXPECT_THAT(client.ReadUntil("hello\n"), StartsWith("HTTP/1.1 200"));
 }
 
+// More than the sockets' buffers hold: it cannot have been written at once.
+const std::string kLong(7 << 20, 'x');
+
+TEST(HttpStreamTest, AnAnswerThatIsCompleteWhenTheServerStopsStillReachesItsClient) {
+  HttpLimits limits;
+  limits.stop_timeout = std::chrono::minutes(4);
+  TestServer server(limits);
+  LoopbackSocket client(server.address());
+  client.Send(kHeld);
+  auto responder = server.TakeHeld();
+  ASSERT_NE(responder, nullptr);
+  responder->Start(200, {});
+  responder->Write(kLong);
+  responder->Finish();
+  std::thread stop([&] { server.server().Stop(); });
+  while (LoopbackSocket(server.address()).connected()) std::this_thread::yield();
+  client.ReadUntil("\r\n\r\n");
+  std::string body = client.ReadToEnd();
+  stop.join();
+  EXPECT_GT(body.size(), kLong.size());
+  EXPECT_TRUE(body.ends_with("0\r\n\r\n"));
+}
+
+TEST(HttpStreamTest, AClientThatDoesNotReadDoesNotHoldUpAStop) {
+  HttpLimits limits;
+  limits.stop_timeout = std::chrono::milliseconds(20);
+  limits.stall_timeout = std::chrono::hours(1);
+  TestServer server(limits);
+  LoopbackSocket client(server.address());
+  client.Send(kHeld);
+  auto responder = server.TakeHeld();
+  ASSERT_NE(responder, nullptr);
+  responder->Start(200, {});
+  responder->Write(kLong);
+  responder->Finish();
+  server.server().Stop();
+  EXPECT_LT(client.ReadToEnd().size(), kLong.size());
+}
+
 TEST(HttpStreamTest, AClientThatLeavesBeforeTheAnswerIsNoticed) {
   TestServer server;
   auto client = std::make_unique<LoopbackSocket>(server.address());

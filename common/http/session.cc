@@ -47,7 +47,8 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   }
 
   void Close(CloseReason reason) override {
-    asio::post(socket_.get_executor(), [self = shared_from_this(), reason] { self->End(reason); });
+    asio::post(socket_.get_executor(),
+               [self = shared_from_this(), reason] { self->EndWhenWritten(reason); });
   }
 
  private:
@@ -197,6 +198,16 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
 
   // ---- answering ----
 
+  // At once, unless the answer is complete: the client is to have it, if it reads.
+  void EndWhenWritten(CloseReason reason) {
+    if (ended_ || exchange_ == nullptr) return End(reason);
+    if (Pull() != Exchange::Progress::kFinished) return End(reason);
+    close_at_ = Now() + limits_.stop_timeout;
+    write_deadline_ = std::min(write_deadline_, close_at_);
+    Flush();
+    ArmTimer();
+  }
+
   Exchange::Progress Pull() {
     if (exchange_ == nullptr) return Exchange::Progress::kOpen;
     return exchange_->Take(out_);
@@ -214,7 +225,7 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
     writing_ = exchange_ == nullptr ? Writing::kInterim : Writing::kAnswer;
     sending_.swap(out_);
     sent_ = 0;
-    write_deadline_ = Now() + limits_.stall_timeout;
+    write_deadline_ = std::min(Now() + limits_.stall_timeout, close_at_);
     WriteSome();
   }
 
@@ -231,7 +242,7 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
     if (writing_ == Writing::kAnswer) exchange_->Wrote(bytes);
     sent_ += bytes;
     if (sent_ < sending_.size()) {
-      write_deadline_ = Now() + limits_.stall_timeout;
+      write_deadline_ = std::min(Now() + limits_.stall_timeout, close_at_);
       return WriteSome();
     }
     sending_.clear();
@@ -248,6 +259,7 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
     exchange_.reset();
     parser_.reset();
     ReleaseBody();
+    if (close_at_ != kNever) return End(CloseReason::kServerStopping);
     if (!keep_alive) return Linger();
     read_deadline_ = Now() + limits_.idle_timeout;
     Parse();
@@ -336,6 +348,7 @@ class TcpSession final : public Session, public std::enable_shared_from_this<Tcp
   TimePoint timer_at_ = kNever;
   TimePoint read_deadline_ = kNever;
   TimePoint write_deadline_ = kNever;
+  TimePoint close_at_ = kNever;  // the server stops
 
   std::array<char, kReadBytes> received_;  // by the read that is running
   beast::flat_buffer buffer_;              // received before, not yet parsed
