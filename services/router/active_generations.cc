@@ -6,10 +6,16 @@
 #include "services/router/generation.h"
 
 namespace pagoda::router {
+namespace {
+
+// Also for those that run: their clients have not cancelled them and may ask another router.
+Status Stopping() { return absl::UnavailableError("the router is stopping"); }
+
+}  // namespace
 
 Status ActiveGenerations::Add(const std::shared_ptr<Generation>& generation) {
   MutexLock lock(mutex_);
-  if (stopping_) return absl::UnavailableError("the router is stopping");
+  if (stopping_) return Stopping();
   if (running_.size() >= limit_) {
     return absl::ResourceExhaustedError("the limit of " + std::to_string(limit_) +
                                         " running generations is reached; try again");
@@ -33,7 +39,7 @@ void ActiveGenerations::CancelAll() {
     MutexLock lock(mutex_);
     stopping_ = true;
   }
-  for (auto& generation : All()) generation->Cancel();
+  for (auto& generation : All()) generation->Cancel(Stopping());
 }
 
 bool ActiveGenerations::WaitUntilEmpty(TimePoint deadline) {

@@ -28,7 +28,7 @@ class ActiveGenerations {
   Status Add(const std::shared_ptr<Generation>& generation);
   void Remove(const Generation* generation);
 
-  // Cancels all that run; later ones are refused.
+  // Ends all that run with UNAVAILABLE; later ones are refused.
   void CancelAll();
   // False when some were still there at `deadline`.
   bool WaitUntilEmpty(TimePoint deadline);

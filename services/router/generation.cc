@@ -43,17 +43,17 @@ std::shared_ptr<Generation> Generation::Start(RouterCore* core, RequestPlan plan
   return generation;
 }
 
-void Generation::Cancel() {
+void Generation::Cancel(const Status& why) {
   std::shared_ptr<WorkerCall> call;
   {
     MutexLock lock(mutex_);
-    cancelled_ = true;
+    if (cancelled_.ok()) cancelled_ = why;
     call = running_.call;
   }
   if (call != nullptr) call->Cancel();
 }
 
-bool Generation::cancelled() const {
+Status Generation::cancelled() const {
   MutexLock lock(mutex_);
   return cancelled_;
 }
@@ -79,7 +79,7 @@ void Generation::Tick(const std::map<uint64_t, Hang>& hanging) {
 
 // What forbids another attempt, if anything does.
 std::optional<Status> Generation::WhyNoAttempt() const {
-  if (cancelled()) return absl::CancelledError("cancelled");
+  if (Status why = cancelled(); !why.ok()) return why;
   if (core_->killers->Refused(fingerprint_)) {
     core_->metrics->CountKillerRefused();
     return absl::FailedPreconditionError(
@@ -165,7 +165,7 @@ void Generation::Call(const placement::Decision& decision) {
     MutexLock lock(mutex_);
     if (running_.attempt == attempt) {
       running_.call = call;
-      cancel = cancelled_ || !running_.abandoned.ok();
+      cancel = !cancelled_.ok() || !running_.abandoned.ok();
     }
   }
   if (cancel) call->Cancel();
@@ -241,7 +241,7 @@ void Generation::Deliver(const google::protobuf::RepeatedField<uint32_t>& ids) {
 
 // How the attempt ended, from the stream's status, its last message and why it was given up.
 Status Generation::EndStatus(const Status& stream_status, const Status& abandoned) {
-  if (cancelled()) return absl::CancelledError("cancelled");
+  if (Status why = cancelled(); !why.ok()) return why;
   if (overrun_) return abandoned;
   if (finish_ == v1::STOP || finish_ == v1::LENGTH) return absl::OkStatus();
   if (absl::IsDataLoss(stream_status)) return stream_status;  // not even when it looks complete
@@ -286,7 +286,7 @@ void Generation::OnDone(Status stream_status, bool reached) {
   // unless the worker drains. One that was not reached has not died of this request.
   const bool unavailable = absl::IsUnavailable(stream_status);
   const bool handover = unavailable && worker_->draining;
-  CloseBooks(unavailable && !handover && reached && ended.abandoned.ok() && !cancelled());
+  CloseBooks(unavailable && !handover && reached && ended.abandoned.ok() && cancelled().ok());
   Status status = EndStatus(stream_status, ended.abandoned);
   if (status.ok()) {
     core_->killers->OnFinished(fingerprint_);
@@ -295,7 +295,7 @@ void Generation::OnDone(Status stream_status, bool reached) {
     }
     return End(status);
   }
-  if (absl::IsCancelled(status)) return End(status);
+  if (!cancelled().ok()) return End(status);
   Log(LogLevel::kWarning, handover ? "worker hands over" : "attempt failed",
       {{"request", plan_.request_id},
        {"worker", worker_->name()},
@@ -318,8 +318,8 @@ void Generation::End(const Status& status) {
   usage_.clear_workers();
   for (const std::string& name : workers_) usage_.add_workers(name);
   std::shared_ptr<GenerationSink> sink = std::move(sink_);
-  core_->active->Remove(this);
   sink->OnEnd(status, finish_, usage_);
+  core_->active->Remove(this);  // last: a router that stops waits for it, and the client is to hear
 }
 
 }  // namespace pagoda::router

@@ -72,8 +72,8 @@ class Generation final : public std::enable_shared_from_this<Generation> {
   static std::shared_ptr<Generation> Start(RouterCore* core, RequestPlan plan,
                                            std::shared_ptr<GenerationSink> sink);
 
-  // OnEnd follows with CANCELLED, unless it has already been called.
-  void Cancel();
+  // OnEnd follows with `why`, unless it has already been called. A second call changes nothing.
+  void Cancel(const Status& why = absl::CancelledError("cancelled"));
 
   // The monitor's: leaves a worker that hangs, keeps the limits, looks for a worker if it waits.
   void Tick(const std::map<uint64_t, Hang>& hanging);
@@ -105,7 +105,7 @@ class Generation final : public std::enable_shared_from_this<Generation> {
   void CloseBooks(bool broken);
   void Deliver(const google::protobuf::RepeatedField<uint32_t>& ids);
   void End(const Status& status);
-  bool cancelled() const;
+  Status cancelled() const;  // OK: it is not
 
   RouterCore* const core_;
   const RequestPlan plan_;
@@ -136,7 +136,7 @@ class Generation final : public std::enable_shared_from_this<Generation> {
   v1::Usage usage_;
 
   mutable Mutex mutex_;
-  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  Status cancelled_ ABSL_GUARDED_BY(mutex_);      // why; OK: it is not
   bool waiting_ ABSL_GUARDED_BY(mutex_) = false;  // for a worker: the next Tick looks for one
   Running running_ ABSL_GUARDED_BY(mutex_);
 };

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 
 #include "common/http/http_client.h"
 #include "common/http/testing/loopback_socket.h"
@@ -317,7 +318,7 @@ TEST_F(RouterHttpTest, AClientThatLeavesBeforeTheFirstTokenCancelsTheWorker) {
   EXPECT_TRUE(worker.WaitForCancel());
 }
 
-TEST_F(RouterHttpTest, StoppingTheRouterEndsRunningStreams) {
+TEST_F(RouterHttpTest, StoppingTheRouterEndsRunningStreamsAndTheirClientsHearWhy) {
   FakeWorker& worker = Add("w0", [](const v1::WorkerGenerateRequest&) {
     return FakeAnswer{.messages = {{100}}, .hang = true};
   });
@@ -328,7 +329,26 @@ TEST_F(RouterHttpTest, StoppingTheRouterEndsRunningStreams) {
   client.ReadUntil("data: ");
   router_->Stop();
   EXPECT_TRUE(worker.WaitForCancel());
-  client.ReadToEnd();
+  std::string rest = client.ReadToEnd();
+  EXPECT_THAT(rest, HasSubstr("the router is stopping"));
+  EXPECT_THAT(rest, Not(HasSubstr("cancelled")));
+  EXPECT_THAT(rest, Not(HasSubstr("[DONE]")));
+}
+
+TEST_F(RouterHttpTest, StoppingTheRouterAnswersWhatHasNotBegunWith503AndRetryAfter) {
+  std::atomic<bool> asked = false;
+  Add("w0", [&](const v1::WorkerGenerateRequest&) {
+    asked = true;
+    return FakeAnswer{.hang = true};
+  });
+  std::thread stop([&] {
+    while (!asked) std::this_thread::yield();
+    router_->Stop();
+  });
+  auto response = Complete(json::object());
+  stop.join();
+  EXPECT_EQ(response.status, 503);
+  EXPECT_NE(http::FindHeader(response.headers, "Retry-After"), "");
 }
 
 TEST_F(RouterHttpTest, APinnedRequestGoesToItsWorkerOnly) {
