@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -61,15 +62,24 @@ DataDir::~DataDir() {
   close(lock_);
 }
 
+// A folder that was somebody else's keeps its v2, also at later starts: the lock file names it.
 void DataDir::DiscardUnknownVersions(bool was_ours) {
-  if (!was_ours) return;  // a folder of somebody else keeps its v2
   std::error_code error;
+  const std::string lock_path = path_ + "/" + kLockFile;
+  std::set<std::string> foreign;
+  std::ifstream names(lock_path);
+  for (std::string name; std::getline(names, name);) foreign.insert(name);
   std::vector<std::string> unknown;
   bool left_over = false;
   for (const fs::directory_entry& entry : fs::directory_iterator(path_, error)) {
     std::string name = entry.path().filename();
-    if (IsVersion(name) && name != "v1") unknown.push_back(name);
+    if (IsVersion(name) && name != "v1" && !foreign.contains(name)) unknown.push_back(name);
     left_over |= name.starts_with(kDiscardedPrefix);
+  }
+  if (!was_ours) {
+    std::ofstream keep(lock_path, std::ios::app);
+    for (const std::string& name : unknown) keep << name << '\n';
+    return;
   }
   for (const std::string& name : unknown) Discard(name);
   if (unknown.empty() && left_over) Discard("");

@@ -81,8 +81,13 @@ TEST_F(DataDirTest, WhatAKillLeftUndeletedGoesAtTheNextStart) {
 
 TEST_F(DataDirTest, AFolderThatNoStoreUsedKeepsWhatItHolds) {
   MakeFile("v2");
-  EXPECT_EQ((*DataDir::Open(path_))->discarded(), 0);
-  EXPECT_TRUE(Exists("v2/blocks"));
+  for (int start = 0; start < 3; ++start) {
+    EXPECT_EQ((*DataDir::Open(path_))->discarded(), 0);
+    EXPECT_TRUE(Exists("v2/blocks")) << "start " << start;
+  }
+  MakeFile("v3");
+  EXPECT_EQ((*DataDir::Open(path_))->discarded(), 1);
+  EXPECT_FALSE(Exists("v3"));
 }
 
 }  // namespace
