@@ -6,6 +6,7 @@ usage: disk_test.py BIN_DIR MODEL [TEST ...]
 """
 import os
 import random
+import re
 import signal
 import sys
 import tempfile
@@ -37,6 +38,16 @@ class DiskTest(unittest.TestCase):
                 return True
         return False
 
+    def store_blocks(self, cluster, tier):
+        store = re.search(r'"msg":"ready","child":"kvstore".*?"http":"([^"]+)"', cluster.log_text())[1]
+        return cluster.metric("kvstore_blocks", store, tier=tier)
+
+    def check_tiers(self, cluster):
+        """That the last answers were loaded from disk through a RAM tier of the size that was meant."""
+        self.assertGreater(cluster.worker_metric("worker-1", "prompt_tokens_by_source_total", source="disk"), 0)
+        self.assertGreater(self.store_blocks(cluster, "disk"), 0)
+        self.assertLessEqual(self.store_blocks(cluster, "ram"), RAM_BLOCKS)
+
     def test_r70_blocks_come_from_disk_also_after_the_store_was_killed(self):
         with tempfile.TemporaryDirectory() as data_dir:
             flags = ("--data-dir", data_dir, "--disk-bytes", "64MiB", "--ram-bytes", STORE_RAM, *INSIST_ON_LOADING)
@@ -45,16 +56,22 @@ class DiskTest(unittest.TestCase):
                     self.ask(cluster, prompt_ids(seed, 330), "worker-0")
                 cluster.wait_for_pushes("worker-0")
                 self.assertTrue(self.loads_from_disk(cluster, range(20)))
+                self.check_tiers(cluster)
             # A clean stop brought everything to disk; new workers and a new store know of it from there alone.
             with Cluster(BIN_DIR, MODEL, workers=2, flags=flags) as cluster:
                 self.assertTrue(self.loads_from_disk(cluster, range(20)))
+                self.check_tiers(cluster)
                 os.kill(cluster.pids["kvstore"], signal.SIGKILL)
             with Cluster(BIN_DIR, MODEL, workers=2, flags=flags) as cluster:
                 self.assertTrue(self.loads_from_disk(cluster, range(20)))
+                self.check_tiers(cluster)
 
 
 if __name__ == "__main__":
     MODEL = sys.argv.pop(2)
     BIN_DIR = sys.argv.pop(1)
-    STORE_RAM = "2MiB"  # far less than the prompts' blocks
+    RAM_BLOCKS = 4  # a prompt has ten
+    # Of the tiny model (tests/CMakeLists.txt): 12 layers' keys and values of 32 tokens, and the record's header.
+    BLOCK_BYTES = 192 * 1024 + 256
+    STORE_RAM = str(RAM_BLOCKS * BLOCK_BYTES)
     unittest.main(verbosity=2)
