@@ -33,7 +33,8 @@ class Cluster {
     std::vector<std::string> worker_flags;
   };
 
-  explicit Cluster(Options options) : options_(std::move(options)), supervisor_(options_.restart) {}
+  explicit Cluster(Options options)
+      : options_(std::move(options)), supervisor_(options_.restart, options_.start_timeout) {}
 
   // Returns when everything is ready. Errors: those of Supervisor.
   Status Start();

@@ -58,7 +58,8 @@ std::vector<std::string> WithAddresses(const std::vector<std::string>& arguments
   return result;
 }
 
-Supervisor::Supervisor(bool restart) : restart_(restart) {
+Supervisor::Supervisor(bool restart, Duration restart_ready_limit)
+    : restart_(restart), restart_ready_limit_(restart_ready_limit) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGCHLD, SIG_DFL);  // ignored by our parent, it would hide how children end
   sigset_t set;
@@ -118,6 +119,7 @@ Status Supervisor::TakeOutput(Child& child) {
       return absl::UnavailableError(child.name + ": " + std::string(ready.status().message()));
     child.addresses = *std::move(ready);
     child.ready = true;
+    child.ready_by.reset();
     child.backoff.OnReady(SystemClock::Get()->Now());
     Log(LogLevel::kInfo, "ready",
         {{"child", child.name},
@@ -160,6 +162,7 @@ Status Supervisor::WaitReady(TimePoint deadline) {
 
 void Supervisor::TakeEnd(Child& child) {
   constexpr int kWrongUsage = 2;
+  child.ready_by.reset();
   const std::string reason = child.process->DescribeEnd();
   if (!restart_ || child.process->exit_status() == kWrongUsage) {
     child.gone = true;
@@ -188,6 +191,7 @@ void Supervisor::StartAgain(Child& child) {
   }
   child.restart_at.reset();
   child.ready = false;
+  child.ready_by = SystemClock::Get()->Now() + restart_ready_limit_;
   child.process = *std::move(process);
   Log(LogLevel::kInfo, "restarted", {{"child", child.name}, {"pid", child.process->pid()}});
 }
@@ -201,13 +205,28 @@ TimePoint Supervisor::RestartDue() {
   return next;
 }
 
+TimePoint Supervisor::KillHanging() {
+  TimePoint next = TimePoint::max();
+  for (Child& child : children_) {
+    if (child.ready_by && *child.ready_by <= SystemClock::Get()->Now()) {
+      Log(LogLevel::kError, "killed, because it was not ready in time",
+          {{"child", child.name}, {"pid", child.process->pid()}});
+      child.process->Signal(SIGKILL);
+      child.ready_by.reset();  // its end follows
+    }
+    if (child.ready_by) next = std::min(next, *child.ready_by);
+  }
+  return next;
+}
+
 StatusOr<std::string> Supervisor::WaitForEnd() {
   while (true) {
     while (Child* ended = FindEnded()) {
       TakeEnd(*ended);
       if (ended->gone) return ended->name;
     }
-    PAGODA_RETURN_IF_ERROR(Step(RestartDue()));
+    const TimePoint restart_due = RestartDue();  // which may start some that are then waited for
+    PAGODA_RETURN_IF_ERROR(Step(std::min(restart_due, KillHanging())));
   }
 }
 

@@ -7,7 +7,8 @@
 // A child that ends without being asked is started again after a while (restart_backoff.h), with
 // the flags it had and at the addresses of its first ready line, because others know those. This
 // begins when all were ready: a failure of the first start is a failure. Status 2 says that the
-// flags are wrong, and they would be no better the next time.
+// flags are wrong, and they would be no better the next time. One that was started again and is not
+// ready within a limit hangs: it is killed, and that is an end like any other.
 //
 // Concurrency: one thread, the one that made it (see child_process.h). It takes over SIGINT,
 // SIGTERM, SIGHUP and SIGCHLD of that thread, so no other thread may run.
@@ -41,8 +42,10 @@ std::vector<std::string> WithAddresses(const std::vector<std::string>& arguments
 
 class Supervisor {
  public:
-  explicit Supervisor(bool restart);  // false: a child that ends is gone
-  ~Supervisor();                      // kills what still runs
+  // restart: false, and a child that ends is gone. restart_ready_limit: how long one that was
+  // started again may take until it is ready.
+  Supervisor(bool restart, Duration restart_ready_limit);
+  ~Supervisor();  // kills what still runs
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
@@ -80,6 +83,7 @@ class Supervisor {
     ReadyLine addresses;
     RestartBackoff backoff;
     std::optional<TimePoint> restart_at;  // its process has ended, and this is when it gets another
+    std::optional<TimePoint> ready_by;    // started again, not ready yet, and killed at this time
   };
 
   const Child& Find(std::string_view name) const;
@@ -93,11 +97,14 @@ class Supervisor {
   void StartAgain(Child& child);
   // Restarts those whose time has come; returns when the next one's comes.
   TimePoint RestartDue();
+  // Kills those that were started again and are not ready in time; returns when the next one is due.
+  TimePoint KillHanging();
   void WaitForEvent(TimePoint deadline);
   Status TakeOutput(Child& child);
   void StopStage(const std::vector<std::string>& names, Duration grace, int signals_before);
 
   const bool restart_;
+  const Duration restart_ready_limit_;
   int signal_fd_ = -1;
   int stop_signals_ = 0;
   std::vector<Child> children_;

@@ -32,7 +32,7 @@ class SupervisorTest : public testing::Test {
     ASSERT_TRUE(supervisor_.WaitReady(Soon()).ok());
   }
 
-  Supervisor supervisor_{/*restart=*/false};
+  Supervisor supervisor_{/*restart=*/false, std::chrono::hours(1)};
 };
 
 class RestartingSupervisorTest : public testing::Test {
@@ -49,7 +49,9 @@ class RestartingSupervisorTest : public testing::Test {
     ASSERT_TRUE(supervisor_.WaitReady(Soon()).ok());
   }
 
-  Supervisor supervisor_{/*restart=*/true};
+  // Short, so that a test sees it pass; those that are ready at once come long before it, or are
+  // killed and started again.
+  Supervisor supervisor_{/*restart=*/true, std::chrono::seconds(2)};
   const std::string seen_ =
       testing::TempDir() + "/restarting_supervisor_test." + std::to_string(getpid());
 };
@@ -132,6 +134,17 @@ TEST_F(RestartingSupervisorTest, AChildThatDiesIsStartedAgainUntilItsFlagsAreWro
   EXPECT_EQ(*gone, "a");
   EXPECT_TRUE(supervisor_.Gone("a"));
   EXPECT_NE(supervisor_.pid("a"), first) << "status 2 came from a second process";
+}
+
+TEST_F(RestartingSupervisorTest, ARestartedChildThatIsNotReadyInTimeIsKilledAndStartedAgain) {
+  // Its second process hangs, and leaves a mark by which the third one knows itself.
+  StartShell("a", "if [ -e " + seen_ + ".hung ]; then rm " + seen_ + ".hung; exit 2; fi; touch " +
+                      seen_ + ".hung; " + kWaitForever);
+  kill(supervisor_.pid("a"), SIGKILL);
+  StatusOr<std::string> gone = supervisor_.WaitForEnd();
+  ASSERT_TRUE(gone.ok()) << gone.status();
+  EXPECT_EQ(*gone, "a") << "status 2 came from a third process";
+  EXPECT_FALSE(std::filesystem::exists(seen_ + ".hung"));
 }
 
 TEST_F(RestartingSupervisorTest, ARestartedChildThatSaysSomethingElseIsNamed) {

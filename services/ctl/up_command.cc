@@ -40,7 +40,8 @@ flags and addresses.
 
   --model FILE          the model, a GGUF file (required)
   --workers N           1 to 64, default 1
-  --start-timeout S     seconds until everything must be ready, default 300
+  --start-timeout S     seconds until everything must be ready, default 300; a restarted program
+                        that takes longer is killed and restarted again
   --no-restart          a program that dies stays away: goes on without the store or a worker, ends
                         with status 1 when the router or the last worker is gone
   --grpc-address A, --http-address A
