@@ -9,6 +9,8 @@
 #include <memory>
 #include <string>
 
+#include "common/rpc/connection_limits.h"
+
 namespace pagoda::rpc {
 
 // The largest message of any service: a block of 64 MiB and 64 KiB for what surrounds it.
@@ -24,7 +26,8 @@ enum class ChannelKind { kControl, kBulk };
 //
 // The last reference to a channel (contexts of calls hold one) must not be dropped on a thread of
 // gRPC, as in a reaction: gRPC 1.51 then joins that very thread and frees what it still uses.
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, ChannelKind kind);
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, ChannelKind kind,
+                                           const ConnectionLimits& limits = {});
 
 }  // namespace pagoda::rpc
 

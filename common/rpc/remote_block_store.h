@@ -24,6 +24,7 @@
 #include "common/base/clock.h"
 #include "common/base/metrics.h"
 #include "common/kv/block_store.h"
+#include "common/rpc/connection_limits.h"
 
 namespace pagoda::rpc {
 
@@ -34,6 +35,10 @@ class RemoteBlockStore final : public BlockStore {
     Duration max_call = std::chrono::seconds(30);  // caps every deadline
     int max_gets = 64;  // running at once; more fail: each may hold a block being copied
     uint64_t max_put_bytes = uint64_t{256} << 20;  // of running puts; more get NO_ROOM
+    // A store that does not answer a report by then will not forget the block sooner for being
+    // asked longer.
+    Duration report_timeout = std::chrono::seconds(1);
+    ConnectionLimits connection;  // of both connections
     Metrics* metrics = nullptr;  // kv_corrupt_blocks_total{hop="get"}; outlives the store
   };
 

@@ -8,8 +8,9 @@ namespace pagoda::rpc {
 
 RemoteCalls::RemoteCalls(const RemoteBlockStore::Options& given)
     : options(given),
-      bulk_channel(MakeChannel(given.address, ChannelKind::kBulk)),
-      control(v1::KvStore::NewStub(MakeChannel(given.address, ChannelKind::kControl))),
+      bulk_channel(MakeChannel(given.address, ChannelKind::kBulk, given.connection)),
+      control(v1::KvStore::NewStub(
+          MakeChannel(given.address, ChannelKind::kControl, given.connection))),
       bulk(bulk_channel) {
   if (options.metrics == nullptr) return;
   corrupt = &options.metrics->Counter("kv_corrupt_blocks_total",

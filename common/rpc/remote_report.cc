@@ -1,5 +1,4 @@
 // One ReportCorrupt of a RemoteBlockStore: a small call that nobody waits for.
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,9 +7,6 @@
 
 namespace pagoda::rpc {
 namespace {
-
-// A store that does not answer by then will not forget the block sooner for being asked longer.
-constexpr Duration kReportTimeout = std::chrono::seconds(1);
 
 struct ReportCall {
   ReportCall(RemoteCalls& calls, const CallContext& context) { call.emplace(calls, context); }
@@ -24,7 +20,7 @@ struct ReportCall {
 
 void StartRemoteReport(RemoteCalls& calls, const CorruptReport& report) {
   if (!calls.TryStart(0, 0, 1)) return;
-  CallContext context{.deadline = calls.clock.Now() + kReportTimeout};
+  CallContext context{.deadline = calls.clock.Now() + calls.options.report_timeout};
   auto running = std::make_shared<ReportCall>(calls, context);
   running->request.set_key(std::string(report.key.view()));
   running->request.set_producer_instance_id(report.producer_instance);

@@ -88,23 +88,49 @@ TEST(RpcServerTest, CallsToADeadAddressFailAtOnce) {
 }
 
 // The kernel takes the connection; nobody answers the HTTP/2 greeting, as on a busy peer.
-TEST(RpcServerTest, APeerThatGreetsLateIsWaitedForLongerThanTheFirstPause) {
-  int listener = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in local{.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
-  socklen_t size = sizeof(local);
-  auto* name = reinterpret_cast<sockaddr*>(&local);
-  ASSERT_EQ(bind(listener, name, size), 0);
-  ASSERT_EQ(listen(listener, 1), 0);
-  ASSERT_EQ(getsockname(listener, name, &size), 0);
-  auto channel =
-      MakeChannel("127.0.0.1:" + std::to_string(ntohs(local.sin_port)), ChannelKind::kControl);
+class SilentPeer {
+ public:
+  SilentPeer() {
+    sockaddr_in local{.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof(local);
+    auto* name = reinterpret_cast<sockaddr*>(&local);
+    EXPECT_EQ(bind(listener_, name, size), 0);
+    EXPECT_EQ(listen(listener_, 1), 0);
+    EXPECT_EQ(getsockname(listener_, name, &size), 0);
+    address_ = "127.0.0.1:" + std::to_string(ntohs(local.sin_port));
+  }
+  ~SilentPeer() { close(listener_); }
+  const std::string& address() const { return address_; }
+
+ private:
+  const int listener_ = socket(AF_INET, SOCK_STREAM, 0);
+  std::string address_;
+};
+
+grpc::StatusCode DescribeWithin(std::chrono::milliseconds time,
+                                const std::shared_ptr<grpc::Channel>& channel) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
-  DescribeResponse response;
+  context.set_deadline(std::chrono::system_clock::now() + time);
+  v1::DescribeResponse response;
+  return v1::KvStore::NewStub(channel)->Describe(&context, {}, &response).error_code();
+}
+
+TEST(RpcServerTest, APeerThatGreetsLateIsWaitedForLongerThanTheFirstPause) {
+  SilentPeer peer;
+  auto channel = MakeChannel(peer.address(), ChannelKind::kControl);
   // Not UNAVAILABLE: the attempt was still going on.
-  EXPECT_EQ(v1::KvStore::NewStub(channel)->Describe(&context, {}, &response).error_code(),
+  EXPECT_EQ(DescribeWithin(std::chrono::milliseconds(500), channel),
             grpc::StatusCode::DEADLINE_EXCEEDED);
-  close(listener);
+}
+
+TEST(RpcServerTest, APeerMayGreetAsLateAsTheLimitOfTheConnectionAllows) {
+  SilentPeer peer;
+  auto channel =
+      MakeChannel(peer.address(), ChannelKind::kBulk, {.connect = std::chrono::minutes(4)});
+  auto longer_than_unchanged = ConnectionLimits{}.connect + std::chrono::milliseconds(500);
+  EXPECT_EQ(
+      DescribeWithin(std::chrono::ceil<std::chrono::milliseconds>(longer_than_unchanged), channel),
+      grpc::StatusCode::DEADLINE_EXCEEDED);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ constexpr int kMaxConcurrentStreams = 16;
 Status CheckMemory(const KvStoreServer::Options& options) {
   uint64_t ram_bytes = options.ram_bytes;
   uint64_t index = ram_bytes / RamTier::kMinBytesPerBlock * RamTier::kIndexBytesPerBlock;
-  uint64_t messages = uint64_t{kMaxConcurrentStreams} * StreamLimits{}.put_credit_bytes;
+  uint64_t messages = uint64_t{kMaxConcurrentStreams} * options.streams.put_credit_bytes;
   uint64_t disk = 0;
   if (!options.data_dir.empty()) {
     disk = options.disk_bytes / BlockDb::kMinBytesPerBlock * BlockDb::kIndexBytesPerBlock +
@@ -60,13 +60,15 @@ Status CheckMemory(const KvStoreServer::Options& options) {
 
 // In the order in which they need each other; destroyed from the last to the first.
 struct KvStoreServer::Parts {
+  explicit Parts(const StreamLimits& given) : limits(given) {}
+
   Metrics metrics;
   std::unique_ptr<DataDir> data_dir;  // null: RAM only
   std::unique_ptr<TieredStore> tiered;
   std::unique_ptr<RamTier> ram_only;
   StoreMetrics store_metrics{metrics};
   StreamWatch watch{SystemClock::Get()};
-  StreamLimits limits;
+  const StreamLimits limits;
   ConnectionBudgets budgets{limits.inflight_bytes, watch.Waker()};
   std::unique_ptr<StreamContext> context;
   std::unique_ptr<KvStoreService> service;
@@ -136,7 +138,7 @@ StatusOr<std::unique_ptr<DiskTier>> KvStoreServer::Parts::OpenDisk(const Options
 }
 
 StatusOr<std::unique_ptr<KvStoreServer>> KvStoreServer::Start(const Options& options) {
-  auto parts = std::make_unique<Parts>();
+  auto parts = std::make_unique<Parts>(options.streams);
   parts->metrics.AddProcessMetrics("kvstore", kVersion);
   PAGODA_RETURN_IF_ERROR(Annotate(CheckMemory(options), "ram_bytes"));
   PAGODA_RETURN_IF_ERROR(parts->OpenTiers(options));

@@ -11,6 +11,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/status.h"
+#include "services/kvstore/stream_limits.h"
 
 namespace pagoda::kvstore {
 
@@ -24,6 +25,7 @@ class KvStoreServer {
     std::string data_dir;
     uint64_t disk_bytes = uint64_t{16} << 30;
     std::string shard_id;  // empty: random; with a data_dir it is kept there
+    StreamLimits streams;
   };
 
   // Serving and ready when it returns. Errors: INVALID_ARGUMENT naming the option,

@@ -23,10 +23,23 @@
 namespace pagoda::testing {
 namespace {
 
+// A silence that only ends hangs: what a test moves may take long on a slow machine.
+constexpr auto kPatience = std::chrono::minutes(4);
+constexpr rpc::ConnectionLimits kPatientConnection{
+    .connect = kPatience, .ping_interval = kPatience, .ping_timeout = kPatience};
+
+rpc::RemoteBlockStore::Options PatientClient(const std::string& address) {
+  return {.address = address,
+          .max_call = kPatience,
+          .report_timeout = kPatience,
+          .connection = kPatientConnection};
+}
+
 std::unique_ptr<kvstore::KvStoreServer> StartServer(uint64_t ram_bytes = 16 << 20) {
   kvstore::KvStoreServer::Options options;
   options.grpc_address = options.http_address = "127.0.0.1:0";
   options.ram_bytes = ram_bytes;
+  options.streams.get_stall = options.streams.put_stall = kPatience;
   return *kvstore::KvStoreServer::Start(options);
 }
 
@@ -34,7 +47,7 @@ std::unique_ptr<kvstore::KvStoreServer> StartServer(uint64_t ram_bytes = 16 << 2
 StoreUnderTest MakeRemote() {
   struct Both {
     std::unique_ptr<kvstore::KvStoreServer> server = StartServer();
-    rpc::RemoteBlockStore client{{.address = server->grpc_address()}};
+    rpc::RemoteBlockStore client{PatientClient(server->grpc_address())};
   };
   auto both = std::make_shared<Both>();
   return {std::shared_ptr<BlockStore>(both, &both->client)};
@@ -54,6 +67,7 @@ using testing::Diverge;
 using testing::FindAndWait;
 using testing::GetAndWait;
 using testing::MakeChain;
+using testing::PatientClient;
 using testing::PutAndWait;
 using testing::RecordingSink;
 using testing::RefsOf;
@@ -79,9 +93,23 @@ TEST(KvStoreServer, DescribesItsLimitsAndItself) {
   EXPECT_EQ(response.shard_id().size(), 32u);
 }
 
+TEST(KvStoreServer, ItsStreamsKeepTheLimitsOfItsOptions) {
+  KvStoreServer::Options options;
+  options.grpc_address = options.http_address = "127.0.0.1:0";
+  options.ram_bytes = 1 << 20;
+  options.streams.put_credit_bytes = 12345;
+  auto server = *KvStoreServer::Start(options);
+  auto stub =
+      v1::KvStore::NewStub(rpc::MakeChannel(server->grpc_address(), rpc::ChannelKind::kControl));
+  grpc::ClientContext context;
+  v1::DescribeResponse response;
+  ASSERT_TRUE(stub->Describe(&context, {}, &response).ok());
+  EXPECT_EQ(response.put_credit_bytes(), 12345u);
+}
+
 TEST(KvStoreServer, ABlockOfTheLargestSizeGoesAndComes) {
   auto server = StartServer(uint64_t{160} << 20);
-  RemoteBlockStore client({.address = server->grpc_address()});
+  RemoteBlockStore client(PatientClient(server->grpc_address()));
   auto blocks = MakeChain(1, 1, kMaxPayloadBytes);
   ASSERT_EQ(PutAndWait(client, blocks)[0].outcome, PutOutcome::kStored);
   auto sink = GetAndWait(client, RefsOf(blocks), RecordingSink::Mode::kLend);
@@ -91,7 +119,7 @@ TEST(KvStoreServer, ABlockOfTheLargestSizeGoesAndComes) {
 
 TEST(KvStoreServer, APutOfMoreBytesThanOneOfferMayHoldArrivesWhole) {
   auto server = StartServer(uint64_t{160} << 20);
-  RemoteBlockStore client({.address = server->grpc_address()});
+  RemoteBlockStore client(PatientClient(server->grpc_address()));
   auto blocks = MakeChain(1, 100, 1 << 20);  // 100 MiB: several offers
   for (const PutResult& result : PutAndWait(client, blocks)) {
     EXPECT_EQ(result.outcome, PutOutcome::kStored) << result.status;
@@ -104,7 +132,7 @@ TEST(KvStoreServer, APutOfMoreBytesThanOneOfferMayHoldArrivesWhole) {
 
 TEST(KvStoreServer, AFullStoreEvictsForNewBlocks) {
   auto server = StartServer(1 << 20);
-  RemoteBlockStore client({.address = server->grpc_address()});
+  RemoteBlockStore client(PatientClient(server->grpc_address()));
   for (uint64_t seed = 0; seed < 10; ++seed) {
     for (const PutResult& result : PutAndWait(client, MakeChain(seed, 4, 60'000))) {
       EXPECT_TRUE(result.outcome == PutOutcome::kStored || result.outcome == PutOutcome::kNoRoom)
@@ -130,7 +158,7 @@ constexpr size_t kThreeRuns = 3 * kRunBlocks;
 
 TEST(KvStoreServer, OfAChainThatWasPutTheDeepestGoesFirst) {
   auto server = StartServer(kThreeRuns * 4096);
-  RemoteBlockStore client({.address = server->grpc_address()});
+  RemoteBlockStore client(PatientClient(server->grpc_address()));
   auto chain = MakeChain(1, kThreeRuns, 4096 - 256);
   PutAndWait(client, chain);
   ExpectTheDeeperHalfGoes(client, chain);
@@ -138,7 +166,7 @@ TEST(KvStoreServer, OfAChainThatWasPutTheDeepestGoesFirst) {
 
 TEST(KvStoreServer, OfAChainThatWasReadTheDeepestGoesFirst) {
   auto server = StartServer(kThreeRuns * 4096);
-  RemoteBlockStore client({.address = server->grpc_address()});
+  RemoteBlockStore client(PatientClient(server->grpc_address()));
   auto chain = MakeChain(1, kThreeRuns, 4096 - 256);
   // Put leaf first, so that only the read can bring them into order.
   for (size_t i = chain.size(); i-- > 0;) PutAndWait(client, {chain[i]});
@@ -151,7 +179,7 @@ TEST(KvStoreServer, OfAChainThatWasReadTheDeepestGoesFirst) {
 
 TEST(KvStoreServer, StatsAndMetricsTellWhatHappened) {
   auto server = StartServer();
-  RemoteBlockStore client({.address = server->grpc_address()});
+  RemoteBlockStore client(PatientClient(server->grpc_address()));
   auto blocks = MakeChain(1, 3, 1000);
   PutAndWait(client, blocks);
   PutAndWait(client, {blocks[0], Diverge(blocks[1])});
@@ -200,6 +228,7 @@ KvStoreServer::Options WithDisk(const std::string& folder) {
   options.ram_bytes = 1 << 20;
   options.data_dir = folder;
   options.disk_bytes = 64 << 20;
+  options.streams.get_stall = options.streams.put_stall = testing::kPatience;
   return options;
 }
 
@@ -214,7 +243,7 @@ TEST(KvStoreServer, R70ARestartWithADataDirFindsItsBlocksAndKeepsItsName) {
   std::string shard_id;
   for (bool first : {true, false}) {
     auto server = *KvStoreServer::Start(WithDisk(folder.path));
-    RemoteBlockStore client({.address = server->grpc_address()});
+    RemoteBlockStore client(PatientClient(server->grpc_address()));
     auto channel = rpc::MakeChannel(server->grpc_address(), rpc::ChannelKind::kControl);
     grpc::ClientContext a, b;
     v1::DescribeResponse self;
@@ -267,7 +296,7 @@ TEST(KvStoreServer, ADatabaseThatCannotBeOpenedNeverStopsTheStore) {
   std::filesystem::create_directory(folder.path + "/v2");
   auto server = KvStoreServer::Start(WithDisk(folder.path));
   ASSERT_TRUE(server.ok()) << server.status();
-  RemoteBlockStore client({.address = (*server)->grpc_address()});
+  RemoteBlockStore client(PatientClient((*server)->grpc_address()));
   auto blocks = MakeChain(1, 12, 200'000);
   for (const PutBlock& block : blocks) {
     EXPECT_EQ(PutAndWait(client, {block})[0].outcome, PutOutcome::kStored);
@@ -299,7 +328,7 @@ TEST(KvStoreServer, RefusesAnAddressInUseAndImpossibleMemoryByName) {
 
 TEST(RemoteBlockStore, WithoutAServerEveryCallFailsAtOnce) {
   std::string address = StartServer()->grpc_address();  // of a server that is gone
-  RemoteBlockStore client({.address = address});
+  RemoteBlockStore client(PatientClient(address));
   auto blocks = MakeChain(1, 2, 100);
   auto sink = GetAndWait(client, RefsOf(blocks));
   EXPECT_EQ(sink->result(1).outcome, GetOutcome::kFailed);
@@ -311,7 +340,7 @@ TEST(RemoteBlockStore, WithoutAServerEveryCallFailsAtOnce) {
 TEST(RemoteBlockStore, GoesOnWhenTheServerComesBack) {
   auto server = StartServer();
   std::string address = server->grpc_address();
-  RemoteBlockStore client({.address = address});
+  RemoteBlockStore client(PatientClient(address));
   auto blocks = MakeChain(1, 2, 100);
   ASSERT_EQ(PutAndWait(client, blocks)[0].outcome, PutOutcome::kStored);
   server = nullptr;
@@ -332,7 +361,7 @@ TEST(RemoteBlockStore, GoesOnWhenTheServerComesBack) {
 
 TEST(RemoteBlockStore, AServerThatEndsInMidGetLeavesAPrefixOfExactBlocks) {
   auto server = StartServer(uint64_t{64} << 20);
-  RemoteBlockStore client({.address = server->grpc_address()});
+  RemoteBlockStore client(PatientClient(server->grpc_address()));
   auto blocks = MakeChain(1, 40, 1 << 20);
   PutAndWait(client, blocks);
   std::thread killer;
@@ -355,7 +384,7 @@ TEST(RemoteBlockStore, AServerThatEndsInMidGetLeavesAPrefixOfExactBlocks) {
 
 TEST(RemoteBlockStore, AServerThatEndsInMidPutFailsTheRest) {
   auto server = StartServer(uint64_t{256} << 20);
-  RemoteBlockStore client({.address = server->grpc_address()});
+  RemoteBlockStore client(PatientClient(server->grpc_address()));
   auto blocks = MakeChain(1, 160, 1 << 20);
   std::atomic<bool> answered{false};
   std::vector<PutResult> results;
@@ -363,7 +392,7 @@ TEST(RemoteBlockStore, AServerThatEndsInMidPutFailsTheRest) {
     results = PutAndWait(client, blocks);
     answered = true;
   });
-  RemoteBlockStore other({.address = server->grpc_address()});
+  RemoteBlockStore other(PatientClient(server->grpc_address()));
   while (!answered && !FindAndWait(other, {blocks[3].header.ref}).blocks[0]) {
   }
   server->Shutdown(Duration::zero());
@@ -377,7 +406,7 @@ TEST(RemoteBlockStore, AServerThatEndsInMidPutFailsTheRest) {
 TEST(RemoteBlockStore, ACallIsNotHeldLongerThanItsDeadline) {
   // Listens and accepts, but nobody speaks gRPC there.
   auto silent = StartServer();
-  RemoteBlockStore client({.address = silent->http_address()});
+  RemoteBlockStore client(PatientClient(silent->http_address()));
   auto blocks = MakeChain(1, 2, 100);
   auto sink = GetAndWait(client, RefsOf(blocks), RecordingSink::Mode::kMemory,
                          Within(std::chrono::milliseconds(100)));
@@ -388,8 +417,7 @@ TEST(RemoteBlockStore, ACallIsNotHeldLongerThanItsDeadline) {
 
 TEST(RemoteBlockStore, ItsEndCallsOffWhatRuns) {
   auto server = StartServer(uint64_t{64} << 20);
-  auto client = std::make_unique<RemoteBlockStore>(
-      RemoteBlockStore::Options{.address = server->grpc_address()});
+  auto client = std::make_unique<RemoteBlockStore>(PatientClient(server->grpc_address()));
   auto blocks = MakeChain(1, 40, 1 << 20);
   PutAndWait(*client, blocks);
   auto sink = std::make_shared<RecordingSink>(blocks.size(), RecordingSink::Mode::kMemory);
@@ -401,10 +429,13 @@ TEST(RemoteBlockStore, ItsEndCallsOffWhatRuns) {
 
 TEST(RemoteBlockStore, RunningPutsAreBoundedInBytes) {
   auto server = StartServer();
-  RemoteBlockStore client({.address = server->grpc_address(), .max_put_bytes = 1000});
+  auto options = PatientClient(server->grpc_address());
+  options.max_put_bytes = 1000;
+  RemoteBlockStore client(options);
   auto large = MakeChain(1, 1, 3000);
   EXPECT_EQ(PutAndWait(client, large)[0].outcome, PutOutcome::kStored) << "one may always run";
-  RemoteBlockStore none({.address = server->grpc_address(), .max_gets = 0});
+  options.max_gets = 0;
+  RemoteBlockStore none(options);
   EXPECT_EQ(GetAndWait(none, RefsOf(large))->result(0).status.code(),
             absl::StatusCode::kResourceExhausted);
 }
@@ -452,7 +483,9 @@ v1::GetResponse Found(uint32_t index, const PutBlock& block) {
 TEST(RemoteBlockStore, BytesThatChangedOnTheWayAreCorruptCountedAndTheRestIsUsed) {
   LyingStore store;
   Metrics metrics;
-  RemoteBlockStore client({.address = store.address(), .metrics = &metrics});
+  auto options = PatientClient(store.address());
+  options.metrics = &metrics;
+  RemoteBlockStore client(options);
   auto blocks = MakeChain(1, 6, 1000);
   for (uint32_t i = 0; i < 6; ++i) store.answers.push_back(Found(i, blocks[i]));
   (*store.answers[1].mutable_payload())[500] ^= 1;
@@ -482,7 +515,7 @@ TEST(RemoteBlockStore, BytesThatChangedOnTheWayAreCorruptCountedAndTheRestIsUsed
 
 TEST(RemoteBlockStore, WhatTheStoreItselfFoundCorruptIsNotReportedBack) {
   LyingStore store;
-  RemoteBlockStore client({.address = store.address()});
+  RemoteBlockStore client(PatientClient(store.address()));
   auto blocks = MakeChain(1, 2, 1000);
   store.answers = {Found(0, blocks[0]), Found(1, blocks[1])};
   store.answers[0].set_outcome(v1::GetResponse::CORRUPT);
@@ -494,7 +527,7 @@ TEST(RemoteBlockStore, WhatTheStoreItselfFoundCorruptIsNotReportedBack) {
 
 TEST(RemoteBlockStore, AHeaderOfAnUnknownVersionIsAMiss) {
   LyingStore store;
-  RemoteBlockStore client({.address = store.address()});
+  RemoteBlockStore client(PatientClient(store.address()));
   auto blocks = MakeChain(1, 1, 1000);
   store.answers = {Found(0, blocks[0])};
   (*store.answers[0].mutable_header())[4] = 9;
@@ -503,7 +536,7 @@ TEST(RemoteBlockStore, AHeaderOfAnUnknownVersionIsAMiss) {
 
 TEST(RemoteBlockStore, AStreamThatStopsEarlyOrLosesItsOrderFailsTheRest) {
   LyingStore store;
-  RemoteBlockStore client({.address = store.address()});
+  RemoteBlockStore client(PatientClient(store.address()));
   auto blocks = MakeChain(1, 4, 1000);
   store.answers = {Found(0, blocks[0]), Found(1, blocks[1])};
   auto early = GetAndWait(client, RefsOf(blocks));

@@ -29,6 +29,10 @@ using testing::PutAndWait;
 using testing::RefsOf;
 
 constexpr auto kLimit = std::chrono::minutes(4);  // only ends hangs
+// As patient: what a test moves may take long on a slow machine.
+constexpr StreamLimits kPatient{.get_stall = kLimit, .put_stall = kLimit};
+constexpr rpc::ConnectionLimits kPatientConnection{
+    .connect = kLimit, .ping_interval = kLimit, .ping_timeout = kLimit};
 
 // A store with chosen limits, and a client of its own connection.
 class KvStoreServiceTest : public ::testing::Test {
@@ -56,7 +60,10 @@ class KvStoreServiceTest : public ::testing::Test {
     return grpc::CreateCustomChannel(server_->address(), grpc::InsecureChannelCredentials(),
                                      arguments);
   }
-  void SetUp() override { StartWith({}); }
+  rpc::RemoteBlockStore::Options PatientClient() {
+    return {.address = server_->address(), .max_call = kLimit, .connection = kPatientConnection};
+  }
+  void SetUp() override { StartWith(kPatient); }
   void TearDown() override {
     stub_ = nullptr;
     server_ = nullptr;
@@ -273,7 +280,7 @@ TEST_F(KvStoreServiceTest, AnotherBlockThanWasOfferedEndsTheStream) {
 
 TEST_F(KvStoreServiceTest, AFullStoreAnswersNoRoomToTheOffer) {
   TearDown();
-  StartWith({}, 64 << 10);
+  StartWith(kPatient, 64 << 10);
   auto held = MakeChain(1, 1, 60'000);
   PutAndWait(*tier_, held);
   auto reader = testing::GetAndWait(*tier_, RefsOf(held), testing::RecordingSink::Mode::kLend);
@@ -291,7 +298,7 @@ TEST_F(KvStoreServiceTest, AFullStoreAnswersNoRoomToTheOffer) {
 
 TEST_F(KvStoreServiceTest, PromisedRoomOfOneStreamIsBoundedButOneBlockAlwaysFits) {
   TearDown();
-  StartWith({.reserved_bytes = 2500});
+  StartWith({.reserved_bytes = 2500, .get_stall = kLimit, .put_stall = kLimit});
   grpc::ClientContext call;
   auto put = stub_->Put(&call);
   put->Write(Offer(MakeChain(1, 3, 1000)));
@@ -309,7 +316,7 @@ TEST_F(KvStoreServiceTest, PromisedRoomOfOneStreamIsBoundedButOneBlockAlwaysFits
 
 TEST_F(KvStoreServiceTest, AClientThatReadsNoAnswersPassesItsCreditOrIsHeldBack) {
   TearDown();
-  StartWith({.put_credit_bytes = 3000});
+  StartWith({.put_credit_bytes = 3000, .get_stall = kLimit, .put_stall = kLimit});
   auto blocks = MakeChain(1, 64, 2000);
   grpc::ClientContext call;
   auto put = stub_->Put(&call);
@@ -360,10 +367,10 @@ TEST_F(KvStoreServiceTest, ASlowReaderIsCancelledAndPinsNothingAnyMore) {
 
 TEST_F(KvStoreServiceTest, StreamsOfOneConnectionShareItsBytesInFlightAndAllFinish) {
   TearDown();
-  StartWith({.inflight_bytes = 300'000});
+  StartWith({.inflight_bytes = 300'000, .get_stall = kLimit, .put_stall = kLimit});
   auto blocks = MakeChain(1, 20, 100'000);
   PutAndWait(*tier_, blocks);
-  rpc::RemoteBlockStore client({.address = server_->address()});
+  rpc::RemoteBlockStore client(PatientClient());
   std::vector<std::thread> readers;
   for (int t = 0; t < 4; ++t) {
     readers.emplace_back([&] {
@@ -379,13 +386,13 @@ TEST_F(KvStoreServiceTest, StreamsOfOneConnectionShareItsBytesInFlightAndAllFini
 
 TEST_F(KvStoreServiceTest, R50CallsCancelledAtAnyPointLeaveNoPinAndNoPromise) {
   TearDown();
-  StartWith({.inflight_bytes = 500'000}, 4 << 20);  // half of the blocks in play
+  // Half of the blocks in play.
+  StartWith({.inflight_bytes = 500'000, .get_stall = kLimit, .put_stall = kLimit}, 4 << 20);
   uint64_t seed = RandomId();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::vector<std::vector<PutBlock>> chains;
   for (uint64_t c = 0; c < 10; ++c) chains.push_back(MakeChain(seed + c, 8, 100'000));
-  auto client = std::make_unique<rpc::RemoteBlockStore>(
-      rpc::RemoteBlockStore::Options{.address = server_->address()});
+  auto client = std::make_unique<rpc::RemoteBlockStore>(PatientClient());
   std::vector<std::thread> threads;
   for (uint64_t t = 0; t < 3; ++t) {
     threads.emplace_back([&, state = seed + 1000 * t]() mutable {
