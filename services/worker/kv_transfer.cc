@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/crc32c.h"
+#include "common/base/logging.h"
 
 namespace pagoda::worker {
 namespace {
@@ -13,6 +14,12 @@ namespace {
 std::string TraceId(const std::string& traceparent) {
   return traceparent.size() >= 35 ? traceparent.substr(3, 32) : std::string();
 }
+
+// Two workers that diverge do so for every block: a line a minute says as much as thousands.
+constexpr Duration kDivergentLogInterval = std::chrono::seconds(60);
+
+// Of a key's hex digits, enough to find it in other logs.
+constexpr size_t kLoggedKeyDigits = 16;
 
 // A caller who gives a call up when its deadline passes may be faster than the store's own answer.
 bool MissedDeadline(const Status& status, TimePoint deadline, TimePoint now) {
@@ -255,9 +262,16 @@ void KvTransfer::Push(const GenerationRequest& request, const std::vector<PushBl
   if (count == 0) return;
   metrics_.PushPending().Increment(static_cast<double>(count));
   const TimePoint deadline = clock_->Now() + options_.put_timeout;
-  auto answer = [this, acknowledged, deadline](const std::vector<PutResult>& results) {
+  // std::function copies its closure; the blocks are moved out by the one call.
+  auto shared = std::make_shared<std::vector<PutBlock>>(std::move(puts));
+  std::vector<BlockKey> keys;
+  for (const PutBlock& put : *shared) keys.push_back(put.header.ref.key);
+  auto answer = [this, acknowledged, deadline,
+                 keys = std::move(keys)](const std::vector<PutResult>& results) {
     bool late = false;
-    for (const PutResult& result : results) {
+    for (size_t i = 0; i < results.size(); ++i) {
+      const PutResult& result = results[i];
+      if (result.outcome == PutOutcome::kDivergent) LogDivergent(keys[i]);
       late |= MissedDeadline(result.status, deadline, clock_->Now());
       metrics_.Push(result.outcome).Increment();
       if (result.outcome == PutOutcome::kStored || result.outcome == PutOutcome::kHave) {
@@ -269,13 +283,24 @@ void KvTransfer::Push(const GenerationRequest& request, const std::vector<PushBl
     CallEnded();
   };
   CallContext context = ContextFor(request, deadline);
-  // std::function copies its closure; the blocks are moved out by the one call.
-  auto shared = std::make_shared<std::vector<PutBlock>>(std::move(puts));
   if (!TryCall(
           [this, context, shared, answer] { store_->Put(context, std::move(*shared), answer); })) {
     metrics_.PushDropped().Increment(static_cast<double>(count));
     metrics_.PushPending().Decrement(static_cast<double>(count));
   }
+}
+
+void KvTransfer::LogDivergent(const BlockKey& key) {
+  const TimePoint now = clock_->Now();
+  {
+    MutexLock lock(mutex_);
+    if (now < next_divergent_log_) return;
+    next_divergent_log_ = now + kDivergentLogInterval;
+  }
+  // The answer does not name the producer of what the store holds; this one is ours.
+  Log(LogLevel::kError, "the KV store holds other bytes for a block that was computed here",
+      {{"key", key.ToHex().substr(0, kLoggedKeyDigits)},
+       {"producer", options_.producer_instance}});
 }
 
 void KvTransfer::RefuseBlock(CorruptReport report) {

@@ -156,6 +156,8 @@ class KvTransfer {
   // Runs `call` on the calling thread; false: it will not run.
   bool TryCall(std::function<void()> call);
   void CallEnded();
+  // An alarm: of two workers one computes wrongly. One line a minute at most.
+  void LogDivergent(const BlockKey& key);
   void LoadEnded(LoadId load);
 
   const Options options_;
@@ -171,6 +173,7 @@ class KvTransfer {
   CondVar none_open_;
   int open_calls_ ABSL_GUARDED_BY(mutex_) = 0;
   std::unordered_map<LoadId, std::stop_source> loads_ ABSL_GUARDED_BY(mutex_);
+  TimePoint next_divergent_log_ ABSL_GUARDED_BY(mutex_) = TimePoint::min();
   std::stop_source stop_;  // ends every lookup and push
   Executor caller_;        // last: its tasks use the rest
 };

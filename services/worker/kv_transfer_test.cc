@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <thread>
@@ -272,6 +273,24 @@ TEST_F(KvTransferTest, R66EveryAnswerToAPushIsCounted) {
   EXPECT_EQ(Pushes("corrupt"), 1);
   EXPECT_EQ(Pushes("failed"), 1);
   transfer_.reset();
+}
+
+TEST_F(KvTransferTest, DivergentBlocksAreOneErrorLineThatNamesKeyAndProducer) {
+  AnsweringStore store;
+  store.answer = PutOutcome::kDivergent;
+  KvTransfer::Options options{.space = {}, .producer_instance = 4711, .block_tokens = kBlock};
+  options.space.bytes[0] = 1;
+  transfer_ = *KvTransfer::Make(options, &store, &memory_, &metrics_, SystemClock::Get());
+  ::testing::internal::CaptureStderr();
+  PushBlocks(3);
+  PushBlocks(2);
+  transfer_.reset();
+  std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
+  EXPECT_THAT(log, HasSubstr("\"level\":\"error\""));
+  EXPECT_THAT(log, HasSubstr("\"key\":\"" + sequence_->refs()[0].key.ToHex().substr(0, 16) + "\""));
+  EXPECT_THAT(log, HasSubstr("\"producer\":4711"));
+  EXPECT_EQ(Pushes("divergent"), 5);
 }
 
 TEST_F(KvTransferTest, ACancelledLoadAnswersWhenTheStoreHasLetGo) {
