@@ -53,7 +53,7 @@ TEST(BlockKeyChain, KeysDependOnEveryEarlierTokenAndOnNoLaterOne) {
   }
 }
 
-TEST(BlockKeyChain, TwoTenantsWithASharedRangeOfKBlocksHaveExactlyKEqualKeys) {
+TEST(BlockKeyChain, R19TwoTenantsWithASharedRangeOfKBlocksHaveExactlyKEqualKeys) {
   std::vector<TokenId> tokens = Tokens(40 * kBlockTokens);
   for (uint64_t k : {0, 1, 2, 31, 32, 33, 40}) {
     for (uint64_t extra : {0, 1, 15}) {  // a range may end inside a block

@@ -49,7 +49,7 @@ struct Identity {
   }
 };
 
-TEST(Identity, ChangingAnyFieldAloneChangesEveryKey) {
+TEST(Identity, R16R17R18ChangingAnyFieldAloneChangesEveryKey) {
   using Change = std::function<void(Identity&)>;
   const std::vector<std::pair<std::string, Change>> changes = {
       {"weights", [](Identity& i) { i.weights.bytes[31] ^= 1; }},
@@ -136,7 +136,7 @@ TEST(IdentityDeathTest, AnAmbiguousTextEndsTheProcess) {
 }
 
 // The vectors were computed by testdata/make_vectors.py from the written definition alone.
-TEST(Identity, MatchesVectorsComputedIndependently) {
+TEST(Identity, R21MatchesVectorsComputedIndependently) {
   std::ifstream file(PAGODA_KV_VECTORS);
   auto vectors = nlohmann::json::parse(file);
   ASSERT_EQ(vectors.size(), 3u);

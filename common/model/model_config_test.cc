@@ -144,13 +144,13 @@ TEST(ModelConfigTest, ReadsEveryTinyModel) {
   }
 }
 
-TEST(ModelConfigTest, OtherArchitecturesAreRefusedByName) {
+TEST(ModelConfigTest, R7OtherArchitecturesAreRefusedByName) {
   Draft()
       .Set("general.architecture", "qwen2")
       .ExpectRefused(kNotBuilt, "general.architecture = \"qwen2\" is not supported");
 }
 
-TEST(ModelConfigTest, FeaturesThatChangeTheComputationAreRefusedByName) {
+TEST(ModelConfigTest, R7FeaturesThatChangeTheComputationAreRefusedByName) {
   Draft()
       .Set("llama.rope.scaling.type", "yarn")
       .ExpectRefused(kNotBuilt, "llama.rope.scaling.type = \"yarn\"");

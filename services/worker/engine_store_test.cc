@@ -148,11 +148,11 @@ void ExpectLoadIsGivenUpAfter(Duration delay, double prefill_tokens_per_second,
   store.Open();
 }
 
-TEST(EngineStoreTest, R26ALoadIsWaitedForAsLongAsComputingItsTokensWouldTake) {
+TEST(EngineStoreTest, R26R34ALoadIsWaitedForAsLongAsComputingItsTokensWouldTake) {
   ExpectLoadIsGivenUpAfter(std::chrono::milliseconds(100), 960, {});
 }
 
-TEST(EngineStoreTest, R26AnInsistingWorkerWaitsFiveSecondsForALoad) {
+TEST(EngineStoreTest, R26R34AnInsistingWorkerWaitsFiveSecondsForALoad) {
   ExpectLoadIsGivenUpAfter(std::chrono::seconds(5), 960, StorePatience::Insisting());
 }
 

@@ -131,7 +131,7 @@ TEST_F(KvTransferTest, CountsForTheRequestWhatTheStoreHasAcknowledged) {
   EXPECT_EQ(Pushes("have"), 2);
 }
 
-TEST_F(KvTransferTest, ThePoolsBlockMayChangeAsSoonAsPushReturns) {
+TEST_F(KvTransferTest, R3ThePoolsBlockMayChangeAsSoonAsPushReturns) {
   store_.Close();
   Fill(0, 1);
   auto pushed = std::make_shared<std::atomic<uint32_t>>(0);
@@ -205,7 +205,7 @@ TEST_F(KvTransferTest, R8ABlockOfAnotherSizeIsRefusedAndReported) {
   EXPECT_EQ(held_.num_blocks(), 0u);
 }
 
-TEST_F(KvTransferTest, ASlowStoreMakesPushesDropAndHoldsNothingUp) {
+TEST_F(KvTransferTest, R39ASlowStoreMakesPushesDropAndHoldsNothingUp) {
   Make({.max_staging_bytes = 2 * memory_.block_bytes()});
   store_.Close();
   auto pushed = std::make_shared<std::atomic<uint32_t>>(0);

@@ -8,7 +8,7 @@
 namespace pagoda::worker {
 namespace {
 
-TEST(StagingBufferTest, GivesNoMoreThanItsBytesAndUsesThemAgain) {
+TEST(StagingBufferTest, R39GivesNoMoreThanItsBytesAndUsesThemAgain) {
   StagingBuffer staging(128, 300);
   EXPECT_EQ(staging.num_slots(), 2u);
   auto first = staging.TryTake();

@@ -52,7 +52,7 @@ MOVED_BY_UNIT_TEST = {
     "kv_load_blocks_total{result=failed}": (
         KV_TRANSFER, "KvTransferTest.R26CallsThatMissTheirDeadlinesAreCountedByKind", 'Loads("failed"), 2'),
     "kv_push_blocks_total{result=dropped}": (
-        KV_TRANSFER, "KvTransferTest.ASlowStoreMakesPushesDropAndHoldsNothingUp", 'Pushes("dropped"), 3'),
+        KV_TRANSFER, "KvTransferTest.R39ASlowStoreMakesPushesDropAndHoldsNothingUp", 'Pushes("dropped"), 3'),
     "kv_push_blocks_total{result=have}": (
         KV_TRANSFER, "KvTransferTest.R66EveryAnswerToAPushIsCounted", 'Pushes("have"), 1'),
     "kv_push_blocks_total{result=divergent}": (
@@ -64,7 +64,7 @@ MOVED_BY_UNIT_TEST = {
     "kv_push_blocks_total{result=failed}": (
         KV_TRANSFER, "KvTransferTest.R66EveryAnswerToAPushIsCounted", 'Pushes("failed"), 1'),
     "kv_push_pending_blocks": (
-        KV_TRANSFER, "KvTransferTest.ASlowStoreMakesPushesDropAndHoldsNothingUp",
+        KV_TRANSFER, "KvTransferTest.R39ASlowStoreMakesPushesDropAndHoldsNothingUp",
         'Value("kv_push_pending_blocks"), 2'),
     "kv_deadline_misses_total{call=lookup}": (
         KV_TRANSFER, "KvTransferTest.R26CallsThatMissTheirDeadlinesAreCountedByKind", 'missed("lookup"), 1'),

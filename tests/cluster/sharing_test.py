@@ -58,7 +58,7 @@ class SharingTest(unittest.TestCase):
         self.cluster.wait_for_pushes("worker-0")
         return first, self.ask(prompt, "worker-1", **fields)
 
-    def test_the_second_worker_loads_what_the_first_computed(self):
+    def test_r14_the_second_worker_loads_what_the_first_computed(self):
         seed = 0
 
         def attempt(number):
