@@ -36,8 +36,24 @@ FindResult ReadAnswer(const v1::FindMissingResponse& response, size_t blocks) {
   return result;
 }
 
-// What no store would take is answered here, and only the rest is sent.
-bool Acceptable(const PutBlock& block, PutResult& refusal) {
+// What surrounds a payload in its message: header, meta, and the lengths of fields.
+constexpr uint64_t kMessageOverhead = 64 << 10;
+
+// The limits of a call that may start now, or why it may not.
+StatusOr<StoreLimits> Admit(RemoteCalls& calls, const CallContext& context, size_t blocks) {
+  PAGODA_RETURN_IF_ERROR(CheckCall(context, blocks, calls.clock.Now()));
+  AskWhoTheStoreIs(calls);
+  return calls.handshake.Limits();
+}
+
+Status CheckKeys(const StatusOr<StoreLimits>& limits, size_t keys) {
+  PAGODA_RETURN_IF_ERROR(limits.status());
+  if (keys <= limits->keys_per_call) return absl::OkStatus();
+  return absl::InvalidArgumentError("more blocks than a call to this store may name");
+}
+
+// What the store would not take is answered here, and only the rest is sent.
+bool Acceptable(const PutBlock& block, const StoreLimits& limits, PutResult& refusal) {
   Status status = CheckHeader(block.header);
   if (status.ok() && block.meta.owner_tenant.size() > kMaxTenantBytes) {
     status = absl::InvalidArgumentError("owner_tenant is too long");
@@ -45,21 +61,30 @@ bool Acceptable(const PutBlock& block, PutResult& refusal) {
   if (status.ok() && block.payload.size != block.header.payload_bytes) {
     status = absl::DataLossError("payload: wrong length");
   }
-  if (status.ok()) return true;
-  refusal = {PutOutcome::kCorrupt, 0, std::move(status)};
-  return false;
+  if (!status.ok()) {
+    refusal = {PutOutcome::kCorrupt, 0, std::move(status)};
+    return false;
+  }
+  if (block.payload.size + kMessageOverhead > limits.message_bytes) {
+    status = absl::FailedPreconditionError("payload: larger than this store's messages");
+    refusal = {PutOutcome::kFailed, 0, std::move(status)};
+    return false;
+  }
+  return true;
 }
 
 }  // namespace
 
 RemoteBlockStore::RemoteBlockStore(const Options& options)
-    : calls_(std::make_unique<RemoteCalls>(options)) {}
+    : calls_(std::make_unique<RemoteCalls>(options)) {
+  AskWhoTheStoreIs(*calls_);
+}
 
 RemoteBlockStore::~RemoteBlockStore() { calls_->StopAll(); }
 
 void RemoteBlockStore::FindMissing(const CallContext& context, std::vector<BlockRef> refs,
                                    FindCallback done) {
-  Status status = CheckCall(context, refs.size(), calls_->clock.Now());
+  Status status = CheckKeys(Admit(*calls_, context, refs.size()), refs.size());
   if (status.ok() && !calls_->TryStart(0, 0)) status = absl::ResourceExhaustedError(kBusy);
   if (!status.ok()) return done(FailedFind(status, refs.size()));
   auto find = std::make_shared<FindCall>(*calls_, context);
@@ -81,7 +106,7 @@ void RemoteBlockStore::FindMissing(const CallContext& context, std::vector<Block
 
 void RemoteBlockStore::Get(const CallContext& context, std::vector<BlockRef> refs,
                            std::shared_ptr<BlockSink> sink) {
-  Status status = CheckCall(context, refs.size(), calls_->clock.Now());
+  Status status = CheckKeys(Admit(*calls_, context, refs.size()), refs.size());
   if (refs.empty()) return sink->Finished();
   if (status.ok() && !calls_->TryStart(1, 0)) status = absl::ResourceExhaustedError(kBusy);
   if (!status.ok()) return FailGet(status, refs.size(), *sink);
@@ -90,14 +115,14 @@ void RemoteBlockStore::Get(const CallContext& context, std::vector<BlockRef> ref
 
 void RemoteBlockStore::Put(const CallContext& context, std::vector<PutBlock> blocks,
                            PutCallback done) {
-  Status status = CheckCall(context, blocks.size(), calls_->clock.Now());
-  if (!status.ok()) return done(FailedPut(status, blocks.size()));
+  StatusOr<StoreLimits> limits = Admit(*calls_, context, blocks.size());
+  if (!limits.ok()) return done(FailedPut(limits.status(), blocks.size()));
   std::vector<PutResult> results(blocks.size());
   std::vector<PutBlock> sent;
   std::vector<size_t> places;
   uint64_t bytes = 0;
   for (size_t i = 0; i < blocks.size(); ++i) {
-    if (!Acceptable(blocks[i], results[i])) continue;
+    if (!Acceptable(blocks[i], *limits, results[i])) continue;
     bytes += blocks[i].payload.size;
     places.push_back(i);
     sent.push_back(std::move(blocks[i]));

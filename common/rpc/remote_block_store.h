@@ -4,6 +4,8 @@
 // that is gone, frozen, slow or broken costs its callers misses and dropped pushes. It does not
 // retry, and it does not decide when to stop asking.
 //
+// - It asks the store who it is (store_handshake.h). One without a protocol version of ours fails
+//   every call at once, as if it were gone; limits that are smaller than ours are kept.
 // - Get checks each header (its checksum, key and place in the prefix) before the sink sees it,
 //   copies once with the checksum in that pass, and lends memory of its own. What fails is reported
 //   back to the store.
@@ -39,7 +41,7 @@ class RemoteBlockStore final : public BlockStore {
     // asked longer.
     Duration report_timeout = std::chrono::seconds(1);
     ConnectionLimits connection;  // of both connections
-    Metrics* metrics = nullptr;  // kv_corrupt_blocks_total{hop="get"}; outlives the store
+    Metrics* metrics = nullptr;  // of corrupt blocks and the handshake; outlives the store
   };
 
   explicit RemoteBlockStore(const Options& options);

@@ -11,7 +11,8 @@ RemoteCalls::RemoteCalls(const RemoteBlockStore::Options& given)
       bulk_channel(MakeChannel(given.address, ChannelKind::kBulk, given.connection)),
       control(v1::KvStore::NewStub(
           MakeChannel(given.address, ChannelKind::kControl, given.connection))),
-      bulk(bulk_channel) {
+      bulk(bulk_channel),
+      handshake(given.address, given.metrics) {
   if (options.metrics == nullptr) return;
   corrupt = &options.metrics->Counter("kv_corrupt_blocks_total",
                                       "Blocks whose bytes failed a check, by where it was seen",
@@ -71,6 +72,7 @@ void RemoteCall::Arm() {
 Status RemoteCall::Ended(const grpc::Status& status) {
   on_cancel_.reset();
   on_stop_.reset();
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE) calls_.handshake.ConnectionLost();
   if (cancel_.stop_requested()) return absl::CancelledError("cancelled by the caller");
   if (status.ok()) return absl::InternalError("the store ended the call too early");
   return Annotate(FromGrpc(status), "KV store " + calls_.options.address);

@@ -20,6 +20,7 @@
 
 #include "common/base/mutex.h"
 #include "common/rpc/remote_block_store.h"
+#include "common/rpc/store_handshake.h"
 #include "pagoda/v1/kvstore.grpc.pb.h"
 
 namespace pagoda::rpc {
@@ -44,6 +45,7 @@ struct RemoteCalls {
   const std::shared_ptr<grpc::Channel> bulk_channel;
   const std::unique_ptr<v1::KvStore::Stub> control;
   grpc::GenericStub bulk;
+  StoreHandshake handshake;
   std::stop_source stop;
 
  private:
@@ -87,7 +89,9 @@ void StartRemoteGet(RemoteCalls& calls, const CallContext& context, std::vector<
                     std::shared_ptr<BlockSink> sink);
 void StartRemotePut(RemoteCalls& calls, const CallContext& context, std::vector<PutBlock> blocks,
                     uint64_t bytes, BlockStore::PutCallback done);
-// Drops the report when too many are on their way.
+// Sends a Describe when the handshake has one due.
+void AskWhoTheStoreIs(RemoteCalls& calls);
+// Drops the report when the store is not one of ours, or when too many are on their way.
 void StartRemoteReport(RemoteCalls& calls, const CorruptReport& report);
 
 }  // namespace pagoda::rpc

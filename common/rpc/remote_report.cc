@@ -19,7 +19,7 @@ struct ReportCall {
 }  // namespace
 
 void StartRemoteReport(RemoteCalls& calls, const CorruptReport& report) {
-  if (!calls.TryStart(0, 0, 1)) return;
+  if (!calls.handshake.Limits().ok() || !calls.TryStart(0, 0, 1)) return;
   CallContext context{.deadline = calls.clock.Now() + calls.options.report_timeout};
   auto running = std::make_shared<ReportCall>(calls, context);
   running->request.set_key(std::string(report.key.view()));

@@ -6,12 +6,14 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <optional>
 #include <thread>
 
 #include "common/base/bounded_queue.h"
 #include "common/base/metrics.h"
+#include "common/base/version.h"
 #include "common/http/http_client.h"
 #include "common/kv/testing/block_store_conformance.h"
 #include "common/rpc/channel.h"
@@ -440,13 +442,16 @@ TEST(RemoteBlockStore, RunningPutsAreBoundedInBytes) {
             absl::StatusCode::kResourceExhausted);
 }
 
-// A store that answers Get as it is told.
+// A store that answers Get as it is told, and says of itself what it is told.
 class LyingStore final : public v1::KvStore::Service {
  public:
   std::vector<v1::GetResponse> answers;
+  v1::DescribeResponse self;
   BoundedQueue<v1::ReportCorruptRequest> reports{100};
 
   LyingStore() {
+    self.mutable_protocol()->set_min(kProtocolMin);
+    self.mutable_protocol()->set_max(kProtocolMax);
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
     builder.RegisterService(this);
@@ -454,6 +459,11 @@ class LyingStore final : public v1::KvStore::Service {
   }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
+  grpc::Status Describe(grpc::ServerContext*, const v1::DescribeRequest*,
+                        v1::DescribeResponse* response) override {
+    *response = self;
+    return grpc::Status::OK;
+  }
   grpc::Status Get(grpc::ServerContext*, const v1::GetRequest*,
                    grpc::ServerWriter<v1::GetResponse>* writer) override {
     for (const v1::GetResponse& answer : answers) writer->Write(answer);
@@ -511,6 +521,43 @@ TEST(RemoteBlockStore, BytesThatChangedOnTheWayAreCorruptCountedAndTheRestIsUsed
     ASSERT_TRUE(reported.count(key)) << i;
     EXPECT_EQ(reported[key], i == 2 ? 0 : blocks[i].header.producer_instance) << i;
   }
+}
+
+// Calls `done` until it is true; only a hang ends it otherwise.
+void Eventually(const std::function<bool()>& done) {
+  TimePoint limit = SystemClock::Get()->Now() + std::chrono::minutes(4);
+  while (!done() && SystemClock::Get()->Now() < limit) std::this_thread::yield();
+}
+
+TEST(RemoteBlockStore, R25AStoreOfAForeignProtocolIsAskedForNothing) {
+  LyingStore store;
+  store.self.mutable_protocol()->set_min(kProtocolMax + 1);
+  store.self.mutable_protocol()->set_max(kProtocolMax + 1);
+  Metrics metrics;
+  RemoteBlockStore client({.address = store.address(), .metrics = &metrics});
+  auto blocks = MakeChain(1, 1, 1000);
+  store.answers = {Found(0, blocks[0])};
+  auto outcome = [&] { return GetAndWait(client, RefsOf(blocks))->result(0).outcome; };
+  Eventually([&] { return outcome() == GetOutcome::kFailed; });
+  EXPECT_EQ(outcome(), GetOutcome::kFailed);
+  EXPECT_EQ(FindAndWait(client, RefsOf(blocks)).status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(PutAndWait(client, blocks)[0].status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(metrics.Render().find("kv_handshake_mismatches_total 0"), std::string::npos);
+}
+
+TEST(RemoteBlockStore, KeepsToTheStoresLimitsWhereTheyAreSmaller) {
+  LyingStore store;
+  store.self.set_max_keys_per_call(1);
+  store.self.set_max_message_bytes(100'000);
+  RemoteBlockStore client({.address = store.address()});
+  auto blocks = MakeChain(1, 2, 50'000);  // with the largest header one of them is over the limit
+  Eventually([&] {
+    return FindAndWait(client, RefsOf(blocks)).status.code() == absl::StatusCode::kInvalidArgument;
+  });
+  EXPECT_EQ(GetAndWait(client, RefsOf(blocks))->result(0).status.code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(PutAndWait(client, {blocks[0]})[0].status.code(),
+            absl::StatusCode::kFailedPrecondition);
 }
 
 TEST(RemoteBlockStore, WhatTheStoreItselfFoundCorruptIsNotReportedBack) {

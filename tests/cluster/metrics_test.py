@@ -25,6 +25,7 @@ QUARANTINE = "services/worker/engine_quarantine_test.cc"
 SERVICE = "services/kvstore/kvstore_service_test.cc"
 DISK = "services/kvstore/disk_tier_test.cc"
 TIERED = "services/kvstore/tiered_store_test.cc"
+HANDSHAKE = "common/rpc/store_handshake_test.cc"
 RESUME = "services/router/generation_resume_test.cc"
 
 # Series that no healthy cluster moves: the unit test that does, and what in its body shows it. One line each.
@@ -96,6 +97,12 @@ MOVED_BY_UNIT_TEST = {
     "kv_breaker_opened_total": (
         "common/kv/breaker_store_test.cc", "BreakerStoreTest.R33ThreeFailuresInARowOpenItAndThenNobodyWaits",
         "kv_breaker_opened_total 1"),
+    "kv_handshake_mismatches_total": (
+        HANDSHAKE, "StoreHandshakeTest.R25AStoreOfAForeignProtocolIsAbsentAnAlarmAndOneErrorLine",
+        "kv_handshake_mismatches_total 2"),
+    "kv_store_restarts_total": (
+        HANDSHAKE, "StoreHandshakeTest.R28ARestartedStoreIsCountedAndLoggedOnceAndItsOldLimitsAreForgotten",
+        "kv_store_restarts_total 1"),
     "kv_corrupt_blocks_total{hop=get}": (
         "services/kvstore/kvstore_server_test.cc",
         "RemoteBlockStore.BytesThatChangedOnTheWayAreCorruptCountedAndTheRestIsUsed", 'hop=\\"get\\"} 4'),

@@ -180,6 +180,17 @@ class WrongAnswersTest(StoreFaultTest):
             self.cluster.wait_for_pushes("worker-0")
         self.until_moved(lambda: self.pushes("failed"), attempt)
 
+    def test_r25_a_store_of_a_foreign_protocol_is_absent_and_an_alarm(self):
+        prompt = self.pushed_prompt()
+        self.cluster.set_fault("foreign_protocol")
+        before = self.reader_metric("kv_handshake_mismatches_total")
+
+        def noticed():  # with one of the requests that follow, not before the first of them
+            self.exact(new_prompt(), "worker-1")
+            return self.reader_metric("kv_handshake_mismatches_total") > before
+        eventually(noticed, "the foreign protocol was noticed")
+        self.assertEqual(from_store(self.exact(prompt, "worker-1")), 0)
+
     def test_pushes_into_a_full_store_are_dropped(self):
         self.cluster.set_fault("full")
 
@@ -263,6 +274,20 @@ class DeadStoreTest(StoreFaultTest):
             self.cluster.store.send(signal.SIGCONT)
         self.check_recovery()
         self.assertEqual(self.reader_metric("kv_breaker_state"), 0)
+
+    def test_r28_a_restarted_store_is_known_for_another_instance(self):
+        self.check_recovery()
+        restarts = self.reader_metric("kv_store_restarts_total")
+        prompt = self.pushed_prompt()
+        self.cluster.store.end(signal.SIGKILL)
+        self.cluster.store.start()
+        self.check_recovery()
+
+        def noticed():
+            self.exact(new_prompt(), "worker-1")
+            return self.reader_metric("kv_store_restarts_total") > restarts
+        eventually(noticed, "the new instance was noticed")
+        self.assertEqual(from_store(self.exact(prompt, "worker-1")), 0, "the old instance's blocks are gone with it")
 
     def test_r28_r70_a_store_that_restarts_in_the_middle_of_traffic_changes_no_token(self):
         shared = new_prompt(128)

@@ -10,6 +10,7 @@
 #include "common/base/random.h"
 #include "common/base/ready_line.h"
 #include "common/base/shutdown_signal.h"
+#include "common/base/version.h"
 #include "common/http/http_server.h"
 #include "common/http/service_endpoints.h"
 #include "common/rpc/channel.h"
@@ -21,7 +22,7 @@
 namespace pagoda::testing {
 namespace {
 
-// The real service, but for puts that are refused as a whole.
+// The real service, but for puts that are refused as a whole, and what it says of itself.
 class FaultyService final : public kvstore::KvStoreMethods {
  public:
   FaultyService(kvstore::KvStoreService& real, const FaultyTier& tier) : real_(real), tier_(tier) {}
@@ -29,7 +30,12 @@ class FaultyService final : public kvstore::KvStoreMethods {
   grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* call,
                                      const v1::DescribeRequest* request,
                                      v1::DescribeResponse* response) override {
-    return real_.Describe(call, request, response);
+    if (!tier_.foreign_protocol()) return real_.Describe(call, request, response);
+    response->mutable_protocol()->set_min(kProtocolMax + 1);
+    response->mutable_protocol()->set_max(kProtocolMax + 1);
+    grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
   }
   grpc::ServerUnaryReactor* FindMissing(grpc::CallbackServerContext* call,
                                         const v1::FindMissingRequest* request,

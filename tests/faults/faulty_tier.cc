@@ -23,6 +23,7 @@ const std::map<std::string, Faults, std::less<>>& KnownFaults() {
       {"slow", {}},
       {"slow_reads", {}},
       {"full", {}},
+      {"foreign_protocol", {}},
       {"overtaken", {}},
       {"refuse", {Fault::kFail, Fault::kFail}},
       {"corrupt", {Fault::kNone, Fault::kCorrupt}},
@@ -64,6 +65,7 @@ Status FaultyTier::SetFault(std::string_view text) {
   delayed_.SetDelay([delay_ms] { return std::chrono::milliseconds(delay_ms); });
   quick_lookups_ = name == "slow_reads";
   refuses_puts_ = name == "refuse";
+  foreign_protocol_ = name == "foreign_protocol";
   full_ = name == "full";
   overtaken_ = name == "overtaken";
   return absl::OkStatus();

@@ -13,6 +13,7 @@
 //   other          every header names another key
 //   divergent      other bytes under a valid checksum: no reader can see it
 //   overtaken      whatever is put, another worker was faster, with other bytes
+//   foreign_protocol  only what the store says of itself: no protocol version of ours
 //   lying          lookups promise what reads then miss, about half of the blocks
 //
 // Concurrency: every method may be called from any thread.
@@ -40,6 +41,9 @@ class FaultyTier final : public kvstore::ReservingStore {
   // Whether puts are to be refused: a tier can refuse blocks, but not the call.
   bool refuses_puts() const { return refuses_puts_; }
 
+  // Whether the store is to say that it speaks a foreign protocol.
+  bool foreign_protocol() const { return foreign_protocol_; }
+
   void FindMissing(const CallContext& context, std::vector<BlockRef> refs,
                    FindCallback done) override;
   kvstore::CallNumber StartCall() override { return tier_->StartCall(); }
@@ -56,6 +60,7 @@ class FaultyTier final : public kvstore::ReservingStore {
   DelayedStore delayed_;
   std::atomic<bool> quick_lookups_{false};
   std::atomic<bool> refuses_puts_{false};
+  std::atomic<bool> foreign_protocol_{false};
   std::atomic<bool> full_{false};
   std::atomic<bool> overtaken_{false};
 };
