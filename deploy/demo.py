@@ -105,6 +105,7 @@ class Cluster:
             raise Failed(f"the cluster did not start: {self.last_error()}")
         ready = json.loads(line)
         self.http = ready["http"].removeprefix("http://")
+        self.kvstore_grpc = ready["kvstore"]
         self.kvstore = self.address_in_log("kvstore")
         workers = json.loads(fetch(self.http, "/pagoda/v1/workers"))["workers"]
         self.workers = {worker["name"]: worker["http"] for worker in workers}
@@ -239,12 +240,15 @@ def demonstrate(cluster):
 
 def stay_up(cluster, programs):
     url = f"http://{cluster.http}"
-    body = {"model": "default", "messages": [{"role": "user", "content": "Who are you?"}]}
-    chat = shlex.join([str(programs / "pagoda"), "chat", "--http", url, "--system-file", str(SYSTEM_PROMPT)])
+    body = {"model": "default", "max_tokens": MAX_TOKENS,
+            "messages": [{"role": "user", "content": "Who are you?"}]}
+    pagoda = str(programs / "pagoda")
+    stats = shlex.join([pagoda, "kv", "stats", "--kvstore", cluster.kvstore_grpc])
+    chat = shlex.join([pagoda, "chat", "--http", url, "--system-file", str(SYSTEM_PROMPT)])
     try:
         print("\nThe cluster stays up. Try:\n"
               f"  curl {url}/v1/chat/completions -H 'Content-Type: application/json' -d '{json.dumps(body)}'\n"
-              f"  {chat}\nCtrl-C stops everything.", flush=True)
+              f"  {chat}\n  {stats}\nCtrl-C stops everything.", flush=True)
         cluster.process.wait()
     except KeyboardInterrupt:
         return

@@ -76,7 +76,8 @@ def stop(*_):
     os._exit(0)
 signal.signal(signal.SIGTERM, stop)
 print(json.dumps({"level": "info", "msg": "ready", "child": "kvstore", "http": address}), file=sys.stderr)
-print(json.dumps({"ready": True, "http": "http://" + address, "grpc": "127.0.0.1:1", "pids": {}}), flush=True)
+print(json.dumps({"ready": True, "http": "http://" + address, "grpc": "127.0.0.1:1",
+                  "kvstore": "127.0.0.1:2", "pids": {}}), flush=True)
 server.serve_forever()
 '''
 
@@ -161,6 +162,7 @@ class DemoTest(unittest.TestCase):
         text = "".join(lines)
         self.assertIn("curl http://127.0.0.1:", text)
         self.assertIn("pagoda chat --http http://127.0.0.1:", text)
+        self.assertIn("pagoda kv stats --kvstore 127.0.0.1:2\n", text)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0)

@@ -89,6 +89,20 @@ struct FlagSet::Parser {
     }
   }
 
+  // CLI11's words for what is wrong with the file name neither the file nor what it is about.
+  std::string Explain(const CLI::ParseError& error) const {
+    const int code = error.get_exit_code();
+    if (code == static_cast<int>(CLI::ExitCodes::FileError)) {
+      return std::string("--config: ") + error.what();
+    }
+    if (code != static_cast<int>(CLI::ExitCodes::ConfigError)) return error.what();
+    std::string_view what = error.what();
+    constexpr std::string_view kBefore = "INI was not able to parse ";
+    if (what.substr(0, kBefore.size()) != kBefore) return std::string("--config: ") + error.what();
+    return "--config: \"" + std::string(what.substr(kBefore.size())) +
+           "\" is no flag of this program (lines are `flag = value`)";
+  }
+
   void PrintFlags() const {
     for (const CLI::Option* option : app.get_options()) {
       if (option->get_lnames().empty()) continue;
@@ -205,7 +219,7 @@ std::optional<int> FlagSet::Parse(int argc, const char* const* argv) {
     return parser_->app.exit(success);
   } catch (const CLI::ParseError& error) {
     std::fprintf(stderr, "%s: %s\n%s --help shows all flags.\n", parser_->app.get_name().c_str(),
-                 error.what(), parser_->app.get_name().c_str());
+                 parser_->Explain(error).c_str(), parser_->app.get_name().c_str());
     return 2;
   }
   if (parser_->list_flags) {

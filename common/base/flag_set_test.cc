@@ -83,7 +83,14 @@ TEST(FlagSetTest, AnUnknownKeyOfTheFileIsAnError) {
   Values values;
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(Parse(values, {"--config", file.c_str()}), 2);
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("nmae"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("prog: --config: \"nmae\" is no flag of this program"));
+}
+
+TEST(FlagSetTest, AFileThatCannotBeReadIsAnErrorThatNamesTheFlag) {
+  Values values;
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(Parse(values, {"--config", "/no/such/file"}), 2);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("--config: /no/such/file"));
 }
 
 TEST(FlagSetTest, ListFlagsSaysWhatTakesAValue) {

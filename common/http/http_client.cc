@@ -130,6 +130,10 @@ class ClientCall {
 
 StatusOr<HttpClient> HttpClient::Create(std::string_view url) {
   std::string_view address = url;
+  if (address.starts_with("https://")) {
+    return absl::InvalidArgumentError("no TLS: \"" + std::string(url) +
+                                      "\" (write http://HOST:PORT)");
+  }
   if (address.starts_with("http://")) address.remove_prefix(7);
   if (address.ends_with('/')) address.remove_suffix(1);
   PAGODA_ASSIGN_OR_RETURN(HostPort server, ParseHostPort(address));

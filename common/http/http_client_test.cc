@@ -44,6 +44,12 @@ TEST(HttpClientTest, RefusesAnAddressThatItCannotUse) {
   }
 }
 
+TEST(HttpClientTest, SaysThatHttpsIsNotSpoken) {
+  Status status = HttpClient::Create("https://127.0.0.1:1").status();
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("no TLS"));
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("https://127.0.0.1:1"));
+}
+
 TEST(HttpClientTest, AnErrorStatusIsAnAnswer) {
   TestServer server;
   auto got = ClientOf(server).Get("/nowhere", TestServer::Deadline());

@@ -52,6 +52,9 @@ Every other flag goes to each program that has it. Unless you say otherwise:
   --allow-placement-override --drain-delay 0 --threads (CPUs - 1) / workers, at least 1
 pagoda-router, pagoda-worker and pagoda-kvstore --help show their flags.
 
+Exit status: 0 stopped by Ctrl-C or SIGTERM, 1 not everything became ready, or the cluster broke,
+2 wrong usage.
+
 example: pagoda up --model model.gguf --workers 2 --kv-cache-bytes 1GiB
 )";
 

@@ -101,20 +101,20 @@ Status KvStoreServer::Parts::OpenTiers(const Options& options) {
   RamTier::Options ram = {.bytes = options.ram_bytes, .policy = nullptr, .metrics = &metrics};
   std::unique_ptr<DiskTier> disk;
   if (!options.data_dir.empty()) {
-    if (options.disk_bytes == 0) return absl::InvalidArgumentError("disk_bytes: 0, at least 1");
+    if (options.disk_bytes == 0) return absl::InvalidArgumentError("--disk-bytes: 0, at least 1");
     auto opened = DataDir::Open(options.data_dir);
-    if (!opened.ok()) return Annotate(opened.status(), "data_dir");
+    if (!opened.ok()) return Annotate(opened.status(), "--data-dir");
     data_dir = *std::move(opened);
     PAGODA_ASSIGN_OR_RETURN(disk, OpenDisk(options));
   }
   if (disk == nullptr) {
     auto tier = RamTier::Create(std::move(ram));
-    if (!tier.ok()) return Annotate(tier.status(), "ram_bytes");
+    if (!tier.ok()) return Annotate(tier.status(), "--ram-bytes");
     ram_only = *std::move(tier);
     return absl::OkStatus();
   }
   auto store = TieredStore::Create(std::move(ram), std::move(disk));
-  if (!store.ok()) return Annotate(store.status(), "ram_bytes");
+  if (!store.ok()) return Annotate(store.status(), "--ram-bytes");
   tiered = *std::move(store);
   return absl::OkStatus();
 }
@@ -140,7 +140,7 @@ StatusOr<std::unique_ptr<DiskTier>> KvStoreServer::Parts::OpenDisk(const Options
 StatusOr<std::unique_ptr<KvStoreServer>> KvStoreServer::Start(const Options& options) {
   auto parts = std::make_unique<Parts>(options.streams);
   parts->metrics.AddProcessMetrics("kvstore", kVersion);
-  PAGODA_RETURN_IF_ERROR(Annotate(CheckMemory(options), "ram_bytes"));
+  PAGODA_RETURN_IF_ERROR(Annotate(CheckMemory(options), "--ram-bytes"));
   PAGODA_RETURN_IF_ERROR(parts->OpenTiers(options));
   ReservingStore& store = parts->Store();
   parts->context = std::make_unique<StreamContext>(

@@ -280,7 +280,7 @@ TEST(KvStoreServer, ASecondStoreOnOneDataDirIsRefusedWithWords) {
   auto server = *KvStoreServer::Start(WithDisk(folder.path));
   auto second = KvStoreServer::Start(WithDisk(folder.path));
   EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_NE(second.status().message().find("data_dir"), std::string::npos);
+  EXPECT_NE(second.status().message().find("--data-dir"), std::string::npos);
   EXPECT_NE(second.status().message().find("used by another store"), std::string::npos);
 }
 
@@ -324,7 +324,7 @@ TEST(KvStoreServer, RefusesAnAddressInUseAndImpossibleMemoryByName) {
     options.ram_bytes = bytes;
     auto too_large = KvStoreServer::Start(options);
     EXPECT_EQ(too_large.status().code(), absl::StatusCode::kResourceExhausted);
-    EXPECT_NE(too_large.status().message().find("ram_bytes"), std::string::npos);
+    EXPECT_NE(too_large.status().message().find("--ram-bytes"), std::string::npos);
   }
 }
 
