@@ -83,7 +83,8 @@ TEST(FlagSetTest, AnUnknownKeyOfTheFileIsAnError) {
   Values values;
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(Parse(values, {"--config", file.c_str()}), 2);
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("prog: --config: \"nmae\" is no flag of this program"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("prog: --config: \"nmae\" is no flag of this program"));
 }
 
 TEST(FlagSetTest, AFileThatCannotBeReadIsAnErrorThatNamesTheFlag) {
