@@ -45,11 +45,14 @@ int RunChat(int argc, const char* const* argv) {
                 "standard input, asks once and ends.");
   flags.AddPositional("message", "what to ask", &message, /*required=*/false);
   flags.Add("system", "system prompt", &system);
-  flags.Add("system-file", "file with the system prompt", &system_file);
+  flags.Add("system-file", "file with the system prompt, instead of --system", &system_file);
   answer.AddTo(flags, "the rest of the context");
   if (std::optional<int> status = flags.Parse(argc, argv)) return *status;
   StatusOr<http::HttpClient> client = http::HttpClient::Create(answer.http);
   if (!client.ok()) return UsageError("--http: " + std::string(client.status().message()));
+  if (!system_file.empty() && !system.empty()) {
+    return UsageError("--system and --system-file: only one of them");
+  }
   if (!system_file.empty()) {
     std::ifstream file(system_file, std::ios::binary);
     if (!file) return UsageError("--system-file: cannot read \"" + system_file + "\"");
