@@ -33,7 +33,7 @@ void Executor::Stop() {
 }
 
 void Executor::Work(const Options& options) {
-  SetUpThread(options.name, options.nice);
+  SetUpThread(options.name);
   while (auto task = queue_.Pop()) (*task)();
 }
 

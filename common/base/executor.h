@@ -16,7 +16,7 @@
 namespace pagoda {
 
 // Names the calling thread (at most 15 characters are shown) and adds to its niceness.
-void SetUpThread(const std::string& name, int nice);
+void SetUpThread(const std::string& name, int nice = 0);
 
 class Executor {
  public:
@@ -24,7 +24,6 @@ class Executor {
     std::string name;  // thread name, at most 15 characters are shown
     int threads = 1;
     size_t queue_limit = 1024;
-    int nice = 0;  // added to the threads' niceness: background work gives way
   };
 
   explicit Executor(const Options& options);

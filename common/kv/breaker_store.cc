@@ -45,7 +45,6 @@ class BreakerStore::Circuit {
                                         "how often the KV store was left alone after failures");
   }
 
-  const Options& options() const { return options_; }
   TimePoint Now() const { return options_.clock->Now(); }
 
   bool closed() const {
@@ -68,7 +67,7 @@ class BreakerStore::Circuit {
     if (state_ != State::kClosed || verdict == Verdict::kNone) return;
     if (verdict == Verdict::kSuccess) return Works(kind);
     ++failures_[static_cast<size_t>(kind)];
-    if (NumFailures() < options_.failures_to_open) return;
+    if (NumFailures() < kFailuresToOpen) return;
     if (opened_ != nullptr) opened_->Increment();
     Open("the KV store is left alone: it failed too often in a row", why);
   }
@@ -92,7 +91,7 @@ class BreakerStore::Circuit {
     if (NumFailures() == 0) pause_ = Duration::zero();
   }
   void Open(const char* message, const Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    pause_ = std::clamp(2 * pause_, options_.first_pause, options_.max_pause);
+    pause_ = std::clamp(2 * pause_, kFirstPause, kMaxPause);
     Duration wait = FromSeconds(ToSeconds(pause_) * (1 - options_.random() / 5));
     retry_at_ = Now() + wait;
     Enter(State::kOpen);
@@ -164,7 +163,7 @@ Status BreakerStore::Admit(const CallContext& context, size_t blocks) {
   bool probe = false;
   Status status = circuit_->Admit(&probe);
   if (probe) {
-    CallContext patient{.deadline = circuit_->Now() + circuit_->options().probe_timeout};
+    CallContext patient{.deadline = circuit_->Now() + kProbeTimeout};
     inner_->FindMissing(patient, {}, [circuit = circuit_](const FindResult& result) {
       circuit->ProbeEnded(result.status);
     });

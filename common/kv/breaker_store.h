@@ -3,7 +3,7 @@
 //
 //   closed   calls go through. Lookups, gets and puts are counted apart: a success forgets the
 //            failures of its own kind only, so that fast lookups do not hide reads that never come.
-//            `failures_to_open` failures, of all kinds together, open it.
+//            kFailuresToOpen failures, of all kinds together, open it.
 //   open     every call is answered at once as failed (UNAVAILABLE). The first call after the pause
 //            also sends a probe, a lookup of nothing; the call itself does not wait for it.
 //   probing  as open, until the probe is answered. A failure doubles the pause. A success closes,
@@ -34,12 +34,13 @@ namespace pagoda {
 
 class BreakerStore final : public BlockStore {
  public:
+  static constexpr int kFailuresToOpen = 3;
+  static constexpr Duration kFirstPause = std::chrono::milliseconds(500);
+  static constexpr Duration kMaxPause = std::chrono::seconds(10);
+  // A store that has said nothing to a lookup of nothing by then is not well yet.
+  static constexpr Duration kProbeTimeout = std::chrono::seconds(1);
+
   struct Options {
-    int failures_to_open = 3;
-    Duration first_pause = std::chrono::milliseconds(500);
-    Duration max_pause = std::chrono::seconds(10);
-    // A store that has said nothing to a lookup of nothing by then is not well yet.
-    Duration probe_timeout = std::chrono::seconds(1);
     // Of each pause up to a fifth is taken off, so that many clients do not come back at once.
     std::function<double()> random = RandomFraction;  // [0, 1)
     Clock* clock = SystemClock::Get();

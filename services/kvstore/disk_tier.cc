@@ -25,7 +25,7 @@ DiskTier::DiskTier(const Options& options, std::unique_ptr<BlockDb> db)
     : options_(options),
       clock_(*options.db.clock),
       db_(std::move(db)),
-      reads_({.name = "disk-read", .threads = 1, .queue_limit = options.read_queue, .nice = 0}),
+      reads_({.name = "disk-read", .threads = 1, .queue_limit = options.read_queue}),
       writes_(options.write_queue) {
   MutexLock lock(stop_mutex_);
   writer_ = std::thread([this] { WriteLoop(); });

@@ -34,6 +34,7 @@ bool Retryable(const Status& status, bool continues) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kResourceExhausted:
     case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kOutOfRange:  // of this worker's KV pool; another's may be larger
     case absl::StatusCode::kInternal:
     case absl::StatusCode::kUnknown:
     case absl::StatusCode::kAborted:

@@ -266,6 +266,17 @@ TEST_F(RouterHttpTest, FullQueuesEverywhereAre429) {
   EXPECT_TRUE(http::FindHeader(response.headers, "retry-after").has_value());
 }
 
+TEST_F(RouterHttpTest, WhatFitsIntoNoWorkersPoolIsTheClientsFaultAndNotToBeTriedAgain) {
+  FakeWorker& small = Add("w0", Fails(absl::OutOfRangeError("need 21 KV blocks, the pool has 20")));
+  FakeWorker& other = Add("w1", Fails(absl::OutOfRangeError("need 21 KV blocks, the pool has 20")));
+  auto response = Complete();
+  EXPECT_EQ(response.status, 400);
+  EXPECT_THAT(response.body, HasSubstr("21 KV blocks"));
+  EXPECT_FALSE(http::FindHeader(response.headers, "retry-after").has_value());
+  EXPECT_EQ(small.requests().size(), 1u);
+  EXPECT_EQ(other.requests().size(), 1u) << "its pool might have been larger";
+}
+
 TEST_F(RouterHttpTest, AnErrorInMidStreamIsAnEventAndNoDone) {
   FakeWorker& worker = Add("w0", [](const v1::WorkerGenerateRequest&) {
     return FakeAnswer{.messages = {testing::ByteIds("ab")},
@@ -348,7 +359,7 @@ TEST_F(RouterHttpTest, StoppingTheRouterAnswersWhatHasNotBegunWith503AndRetryAft
   auto response = Complete(json::object());
   stop.join();
   EXPECT_EQ(response.status, 503);
-  EXPECT_NE(http::FindHeader(response.headers, "Retry-After"), "");
+  EXPECT_TRUE(http::FindHeader(response.headers, "retry-after").has_value());
 }
 
 TEST_F(RouterHttpTest, APinnedRequestGoesToItsWorkerOnly) {

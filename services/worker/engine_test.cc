@@ -179,7 +179,7 @@ TEST(EngineTest, RefusesWhatCannotBeServedNamingFieldAndLimit) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("400"));
   EXPECT_EQ(refused(Request({kVocabulary}, 1)).code(), absl::StatusCode::kInvalidArgument);
   status = refused(Request(Tokens(80), 2));
-  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
   EXPECT_THAT(std::string(status.message()), HasSubstr("10"));
   GenerationRequest wrong_keys = Request(Tokens(10), 1);
   wrong_keys.block_keys = {{BlockKey{}}};

@@ -42,15 +42,15 @@ Status CheckRequest(const GenerationRequest& request, const RequestLimits& limit
   const auto kv_tokens = static_cast<int32_t>(total - 1);  // the last token is never computed
   const int32_t blocks = BlocksFor(kv_tokens, limits.block_tokens);
   if (blocks > limits.num_blocks) {
-    return absl::ResourceExhaustedError(
-        "prompt_ids and max_tokens: need " + std::to_string(blocks) + " KV blocks, the pool has " +
-        std::to_string(limits.num_blocks) + " (raise --kv-cache-bytes)");
+    return absl::OutOfRangeError("prompt_ids and max_tokens: need " + std::to_string(blocks) +
+                                 " KV blocks, the pool has " + std::to_string(limits.num_blocks) +
+                                 " (raise --kv-cache-bytes)");
   }
   if (limits.max_prefill_tokens > 0 && kv_tokens > limits.max_prefill_tokens) {
-    return absl::ResourceExhaustedError("prompt_ids and max_tokens: " + std::to_string(kv_tokens) +
-                                        " tokens are over --max-num-batched-tokens " +
-                                        std::to_string(limits.max_prefill_tokens) +
-                                        ", and chunked prefill is off");
+    return absl::OutOfRangeError("prompt_ids and max_tokens: " + std::to_string(kv_tokens) +
+                                 " tokens are over --max-num-batched-tokens " +
+                                 std::to_string(limits.max_prefill_tokens) +
+                                 ", and chunked prefill is off");
   }
   return absl::OkStatus();
 }

@@ -23,7 +23,7 @@ struct RequestLimits {
 
 // Errors name the field, its value and the limit:
 //   INVALID_ARGUMENT    prompt_ids, output_ids, max_tokens or sampling
-//   RESOURCE_EXHAUSTED  the pool (or, without chunked prefill, a step) could never hold it
+//   OUT_OF_RANGE        the pool (or, without chunked prefill, a step) could never hold it
 Status CheckRequest(const GenerationRequest& request, const RequestLimits& limits);
 
 // The keys that came with a request (count and last one) against ours. Error: INVALID_ARGUMENT.

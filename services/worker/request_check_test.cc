@@ -30,7 +30,7 @@ void ExpectRefused(const GenerationRequest& request, absl::StatusCode code, cons
 }
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-constexpr auto kExhausted = absl::StatusCode::kResourceExhausted;
+constexpr auto kOutOfRange = absl::StatusCode::kOutOfRange;
 
 TEST(RequestCheckTest, AGoodRequestPasses) {
   EXPECT_TRUE(CheckRequest(Request(Tokens(40), 41), kLimits).ok());
@@ -68,11 +68,11 @@ TEST(RequestCheckTest, SamplingParametersOutOfRangeAreRefused) {
 TEST(RequestCheckTest, WhatCanNeverFitIsRefusedAtOnce) {
   // 80 tokens of KV fill 20 blocks; the last token needs none.
   EXPECT_TRUE(CheckRequest(Request(Tokens(80), 1), kLimits).ok());
-  ExpectRefused(Request(Tokens(80), 2), kExhausted, "21 KV blocks", "20");
+  ExpectRefused(Request(Tokens(80), 2), kOutOfRange, "21 KV blocks", "20");
   RequestLimits whole = kLimits;
   whole.max_prefill_tokens = 64;
   EXPECT_TRUE(CheckRequest(Request(Tokens(60), 5), whole).ok());
-  ExpectRefused(Request(Tokens(60), 6), kExhausted, "65", "64", whole);
+  ExpectRefused(Request(Tokens(60), 6), kOutOfRange, "65", "64", whole);
 }
 
 TEST(RequestCheckTest, KeysThatDifferFromOursAreRefused) {
