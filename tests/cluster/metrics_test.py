@@ -104,7 +104,7 @@ MOVED_BY_UNIT_TEST = {
         HANDSHAKE, "StoreHandshakeTest.R28ARestartedStoreIsCountedAndLoggedOnceAndItsOldLimitsAreForgotten",
         "kv_store_restarts_total 1"),
     "kv_corrupt_blocks_total{hop=get}": (
-        "services/kvstore/kvstore_server_test.cc",
+        "services/kvstore/remote_block_store_test.cc",
         "RemoteBlockStore.BytesThatChangedOnTheWayAreCorruptCountedAndTheRestIsUsed", 'hop=\\"get\\"} 4'),
     "kv_corrupt_blocks_total{hop=put}": (
         SERVICE, "KvStoreServiceTest.AnUnaskedBlockIsOneRoundTripAndAnswersLikeAnOffer", 'hop=\\"put\\"} 1'),
