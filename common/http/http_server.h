@@ -36,7 +36,8 @@ class HttpServer {
   virtual std::string address() const = 0;
 
   // Closes the listener and every connection (running answers end as kServerStopping, complete ones
-  // are still written for HttpLimits::stop_timeout) and joins the threads. Responders that handlers still hold do nothing from then on. Not from a handler.
+  // are still written for HttpLimits::stop_timeout) and joins the threads. Responders that handlers
+  // still hold do nothing from then on. Not from a handler.
   virtual void Stop() = 0;
 };
 

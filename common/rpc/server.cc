@@ -32,7 +32,8 @@ StatusOr<std::unique_ptr<Server>> Server::Start(const Options& options) {
   builder.AddListeningPort(address.ToString(), grpc::InsecureServerCredentials(), &server->port_);
   builder.SetMaxReceiveMessageSize(options.max_receive_bytes);
   builder.SetMaxSendMessageSize(-1);  // what we send is bounded where it is made
-  // Clients ping every 5 s (connection_limits.h), also without calls; a server refuses that by default.
+  // Clients ping every 5 s (connection_limits.h), also without calls, which a server refuses by
+  // default.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   // Two servers on one port would share its connections silently.

@@ -1,4 +1,5 @@
-// The KV store's client against the real server, and against stores that are not what they should be.
+// The KV store's client against the real server, and against stores that are not what they should
+// be.
 #include "common/rpc/remote_block_store.h"
 
 #include <grpcpp/server_builder.h>
