@@ -1,35 +1,45 @@
 #include "common/base/shutdown_signal.h"
 
+#include <semaphore.h>
 #include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
 
 namespace pagoda {
 namespace {
 
-sigset_t StopSignals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
-  return set;
+// What a signal handler may use: a lock-free atomic, a semaphore, _exit.
+std::atomic<bool> waiting = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
+sem_t received;
+
+void OnSignal(int) {
+  if (!waiting) _exit(0);
+  sem_post(&received);
+}
+
+void Handle(void (*handler)(int)) {
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
 }
 
 }  // namespace
 
 ShutdownSignal::ShutdownSignal() {
-  sigset_t set = StopSignals();
-  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  sem_init(&received, 0, 0);
   signal(SIGPIPE, SIG_IGN);
+  Handle(OnSignal);
 }
 
-int ShutdownSignal::Wait() {
-  sigset_t set = StopSignals();
-  int received = 0;
-  while (sigwait(&set, &received) != 0) {
+void ShutdownSignal::Wait() {
+  waiting = true;
+  while (sem_wait(&received) != 0) {  // EINTR
   }
-  signal(SIGINT, SIG_DFL);
-  signal(SIGTERM, SIG_DFL);
-  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
-  return received;
+  Handle(SIG_DFL);
 }
 
 }  // namespace pagoda
