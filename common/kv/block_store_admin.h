@@ -36,7 +36,7 @@ struct StoreStats {
   std::vector<TierStats> tiers;
   std::vector<OwnerStats> owners;  // their blocks and bytes sum to what the tiers hold
   uint64_t divergent_puts = 0;
-  uint64_t corrupt_blocks = 0;
+  uint64_t corrupt_blocks = 0;  // copies that a tier dropped
 };
 
 // Names the blocks that have all of the fields that are set; at least one must be.

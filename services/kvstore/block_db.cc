@@ -278,9 +278,7 @@ void BlockDb::ReportCorrupt(const CorruptReport& report) {
     if (it == index_.end()) return;
     sequence = it->second;
   }
-  if (Forget(sequence, report.key, absl::DataLossError(report.reason)) && metrics_ != nullptr) {
-    metrics_->reported.Increment();
-  }
+  Forget(sequence, report.key, absl::DataLossError(report.reason));
 }
 
 PutResult BlockDb::Write(const PutBlock& block) {

@@ -239,6 +239,29 @@ TEST(KvStoreServer, R70ARestartWithADataDirFindsItsBlocksAndKeepsItsName) {
   }
 }
 
+TEST(KvStoreServer, R13AReportOfABlockInBothTiersCountsOnce) {
+  testing::TempFolder folder;
+  auto server = *KvStoreServer::Start(WithDisk(folder.path));
+  RemoteBlockStore client(PatientClient(server->grpc_address()));
+  auto blocks = MakeChain(1, 12, 200'000);  // RAM holds 5
+  for (const PutBlock& block : blocks) PutAndWait(client, {block});
+  const BlockRef ref = blocks[5].header.ref;  // one that went to disk
+  auto wait_for = [&](Held wanted) {
+    auto deadline = std::chrono::steady_clock::now() + testing::kPatience;
+    while (FindAndWait(client, {ref}).blocks[0] != wanted) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+    }
+    return true;
+  };
+  ASSERT_TRUE(wait_for({false, true}));
+  GetAndWait(client, {ref});
+  ASSERT_TRUE(wait_for({true, true}));
+  client.ReportCorrupt({ref.key, 1, "the reader found other bytes"});
+  ASSERT_TRUE(wait_for({false, false}));
+  EXPECT_NE(MetricsOf(*server).find("pagoda:kv_corrupt_blocks_total{hop=\"reader\"} 1\n"),
+            std::string::npos);
+}
+
 TEST(KvStoreServer, ASecondStoreOnOneDataDirIsRefusedWithWords) {
   testing::TempFolder folder;
   auto server = *KvStoreServer::Start(WithDisk(folder.path));

@@ -94,6 +94,7 @@ grpc::ServerUnaryReactor* KvStoreService::ReportCorrupt(grpc::CallbackServerCont
     return Answer(call, absl::InvalidArgumentError("key: " + std::to_string(request->key().size()) +
                                                    " bytes, not 32"));
   }
+  context_.metrics.CountReport();
   context_.store.ReportCorrupt({(*refs)[0].key, request->producer_instance_id(),
                                 request->reason().substr(0, kMaxReasonBytes)});
   return Answer(call, absl::OkStatus());

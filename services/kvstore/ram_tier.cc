@@ -152,7 +152,6 @@ void RamTier::ReportCorrupt(const CorruptReport& report) {
     auto it = index_.find(report.key);
     if (it == index_.end()) return;
     ++corrupt_;
-    if (metrics_ != nullptr) metrics_->reported.Increment();
     RemoveEntry(it->second);
     ShowGauges();
   }

@@ -17,6 +17,7 @@ StoreMetrics::StoreMetrics(Metrics& metrics) {
   const char* put[] = {"stored", "have", "divergent", "no_room", "corrupt"};  // by PutOutcome
   for (size_t i = 0; i < put_.size(); ++i) put_[i] = request("put", put[i]);
   corrupt_put_ = &TierMetrics::Corrupt(metrics, "put");
+  reported_ = &TierMetrics::Corrupt(metrics, "reader");
   auto stalled = [&](const char* op) {
     return &metrics.Counter("kvstore_stalled_streams_total",
                             "Streams cancelled because the client made no progress", {{"op", op}});

@@ -1,6 +1,6 @@
 // What the store's service counts: kvstore_requests_total{op,result}, for find_missing one a call,
-// for get and put one a block; kv_corrupt_blocks_total{hop="put"};
-// kvstore_stalled_streams_total{op}.
+// for get and put one a block; kv_corrupt_blocks_total{hop}: put, and reader, one a report wherever
+// the block is; kvstore_stalled_streams_total{op}.
 //
 // Concurrency: every method may be called from any thread.
 #ifndef PAGODA_SERVICES_KVSTORE_STORE_METRICS_H_
@@ -24,6 +24,7 @@ class StoreMetrics {
   void CountGet(GetOutcome outcome) { get_[static_cast<size_t>(outcome)]->Increment(); }
   // REQUIRES: a final answer: not kFailed.
   void CountPut(PutOutcome outcome);
+  void CountReport() { reported_->Increment(); }
   void CountStalledGet() { stalled_get_->Increment(); }
   void CountStalledPut() { stalled_put_->Increment(); }
 
@@ -33,6 +34,7 @@ class StoreMetrics {
   std::array<prometheus::Counter*, 3> get_;
   std::array<prometheus::Counter*, 5> put_;
   prometheus::Counter* corrupt_put_;
+  prometheus::Counter* reported_;
   prometheus::Counter* stalled_get_;
   prometheus::Counter* stalled_put_;
 };

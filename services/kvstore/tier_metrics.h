@@ -17,8 +17,7 @@ struct TierMetrics {
         blocks(metrics.Gauge("kvstore_blocks", "Blocks held", {{"tier", tier}})),
         divergent(metrics.Counter("kv_divergent_puts_total",
                                   "Puts of other bytes under a held key: an exactness alarm")),
-        corrupt(Corrupt(metrics, tier)),
-        reported(Corrupt(metrics, "reader")) {}
+        corrupt(Corrupt(metrics, tier)) {}
 
   // `hop`: where it was seen.
   static prometheus::Counter& Corrupt(Metrics& metrics, const std::string& hop) {
@@ -31,7 +30,6 @@ struct TierMetrics {
   prometheus::Gauge& blocks;
   prometheus::Counter& divergent;
   prometheus::Counter& corrupt;
-  prometheus::Counter& reported;
 };
 
 }  // namespace pagoda::kvstore

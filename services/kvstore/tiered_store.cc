@@ -236,7 +236,7 @@ ReserveResult TieredStore::Reserve(CallNumber call, const RecordHeader& header,
 
 void TieredStore::ReportCorrupt(const CorruptReport& report) {
   ram_->ReportCorrupt(report);
-  if (ForgetWaiting(report) && metrics_ != nullptr) metrics_->reported.Increment();
+  ForgetWaiting(report);
   below_->ReportCorrupt(report);
 }
 

@@ -114,7 +114,7 @@ MOVED_BY_UNIT_TEST = {
     "kv_corrupt_blocks_total{hop=disk}": (
         DISK, "DiskTierTest.R13AFlippedByteIsFoundQuarantinedAndNeverComesBack", 'hop=\\"disk\\"} 1'),
     "kv_corrupt_blocks_total{hop=reader}": (
-        "services/kvstore/ram_tier_test.cc", "RamTier.AReportedBlockIsCountedOnceAndItsReadersKeepTheirBytes",
+        "services/kvstore/kvstore_server_test.cc", "KvStoreServer.R13AReportOfABlockInBothTiersCountsOnce",
         'hop=\\"reader\\"} 1'),
     "kvstore_bytes{tier=disk}": (DISK, "DiskTierTest.TheOldestGoFirst", 'kvstore_bytes{tier=\\"disk\\"} "'),
     "kvstore_blocks{tier=disk}": (DISK, "DiskTierTest.TheOldestGoFirst", 'kvstore_blocks{tier=\\"disk\\"} 4'),
