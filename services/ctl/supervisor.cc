@@ -19,6 +19,9 @@ namespace {
 // A child that closes its output without a SIGCHLD reaching us is still found within this time.
 constexpr auto kLongestPoll = std::chrono::seconds(1);
 
+// The exit status of a program whose flags are wrong: no restart mends them.
+constexpr int kWrongUsage = 2;
+
 StatusOr<std::string> AddressField(const nlohmann::json& object, const char* name) {
   auto field = object.find(name);
   if (field == object.end() || !field->is_string()) {
@@ -154,14 +157,15 @@ Status Supervisor::WaitReady(TimePoint deadline) {
     }
     PAGODA_RETURN_IF_ERROR(Step(deadline));
     if (Child* ended = FindEnded()) {
-      return absl::UnavailableError(ended->name + " " + ended->process->DescribeEnd() +
-                                    (ended->ready ? "" : " before it was ready"));
+      std::string how = ended->name + " " + ended->process->DescribeEnd() +
+                        (ended->ready ? "" : " before it was ready");
+      if (ended->process->exit_status() == kWrongUsage) return absl::InvalidArgumentError(how);
+      return absl::UnavailableError(how);
     }
   }
 }
 
 void Supervisor::TakeEnd(Child& child) {
-  constexpr int kWrongUsage = 2;
   child.ready_by.reset();
   const std::string reason = child.process->DescribeEnd();
   if (!restart_ || child.process->exit_status() == kWrongUsage) {

@@ -53,8 +53,9 @@ class Supervisor {
   Status Start(const std::string& name, const std::string& file,
                const std::vector<std::string>& arguments);
 
-  // Returns when every child has been ready. Errors: CANCELLED after a signal to us; UNAVAILABLE
-  // naming the child that ended, printed something else, or was not ready at `deadline`.
+  // Returns when every child has been ready. Errors: CANCELLED after a signal to us;
+  // INVALID_ARGUMENT naming the child that found its flags wrong; UNAVAILABLE naming the one that
+  // ended otherwise, printed something else, or was not ready at `deadline`.
   Status WaitReady(TimePoint deadline);
 
   // Restarts children that end. Returns the name of one that is gone for good, each once. Errors:

@@ -84,9 +84,15 @@ TEST_F(SupervisorTest, ReadyChildrenAreKnownByAddressAndEndWhenAsked) {
 }
 
 TEST_F(SupervisorTest, AChildThatEndsBeforeItIsReadyIsNamed) {
+  ASSERT_TRUE(StartShell("worker-1", "exit 3").ok());
+  Status status = supervisor_.WaitReady(Soon());
+  EXPECT_EQ(status, absl::UnavailableError("worker-1 ended with status 3 before it was ready"));
+}
+
+TEST_F(SupervisorTest, AChildThatRefusesItsFlagsIsToldFromOneThatFails) {
   ASSERT_TRUE(StartShell("worker-1", "exit 2").ok());
   Status status = supervisor_.WaitReady(Soon());
-  EXPECT_EQ(status, absl::UnavailableError("worker-1 ended with status 2 before it was ready"));
+  EXPECT_EQ(status, absl::InvalidArgumentError("worker-1 ended with status 2 before it was ready"));
 }
 
 TEST_F(SupervisorTest, AChildThatSaysSomethingElseIsNamed) {

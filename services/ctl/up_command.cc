@@ -53,7 +53,7 @@ Every other flag goes to each program that has it. Unless you say otherwise:
 pagoda-router, pagoda-worker and pagoda-kvstore --help show their flags.
 
 Exit status: 0 stopped by Ctrl-C or SIGTERM, 1 not everything became ready, or the cluster broke,
-2 wrong usage.
+2 wrong usage, also of a flag that a service refuses.
 
 example: pagoda up --model model.gguf --workers 2 --kv-cache-bytes 1GiB
 )";
@@ -189,7 +189,7 @@ int RunCluster(Cluster& cluster) {
   }
   int exit_status = Failure(ready ? "the cluster broke" : "the cluster is not ready", status);
   cluster.Stop();
-  return exit_status;
+  return absl::IsInvalidArgument(status) ? 2 : exit_status;
 }
 
 }  // namespace

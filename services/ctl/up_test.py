@@ -35,6 +35,9 @@ if again and fault.startswith("later-"):
     sys.exit(int(fault.removeprefix("later-")))
 if fault == "fail":
     print("no such model", file=sys.stderr)
+    sys.exit(1)
+if fault == "refuse":
+    print("--kv-cache-bytes: too few", file=sys.stderr)
     sys.exit(2)
 if fault == "hang":
     signal.sigwait([signal.SIGTERM])
@@ -181,9 +184,16 @@ class UpTest(unittest.TestCase):
         out, error = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 1)
         self.assertEqual(out, "")
-        self.assertIn("worker-1 ended with status 2 before it was ready", error)
+        self.assertIn("worker-1 ended with status 1 before it was ready", error)
         self.assertIn("no such model", error, "the child's own words pass through")
         self.assert_gone([e["pid"] for e in self.events() if "pid" in e])
+
+    def test_a_flag_that_a_child_refuses_is_wrong_usage(self):
+        process = self.start("--model", str(self.model), FAKE_WORKER_0="refuse")
+        _, error = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 2)
+        self.assertIn("worker-0 ended with status 2 before it was ready", error)
+        self.assertIn("--kv-cache-bytes: too few", error)
 
     def test_a_missing_program_is_named(self):
         (self.folder / "pagoda-worker").unlink()
