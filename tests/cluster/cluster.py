@@ -79,9 +79,7 @@ class Cluster:
         return line
 
     def log_text(self):
-        # Opened anew: the children write at the position of self.log, which reading would move.
-        with open(f"/proc/self/fd/{self.log.fileno()}", encoding="utf-8", errors="replace") as log:
-            return log.read()[-20000:]
+        return log_text(self.log)
 
     # HTTP
 
@@ -173,6 +171,13 @@ class Cluster:
     def wait_for_pushes(self, worker):
         """Until the worker has no block on its way to the store."""
         eventually(lambda: self.worker_metric(worker, "kv_push_pending_blocks") == 0, "pushes are pending")
+
+
+def log_text(log):
+    """The end of a log that children are writing."""
+    # Opened anew: they write at the position of `log`, which reading would move.
+    with open(f"/proc/self/fd/{log.fileno()}", encoding="utf-8", errors="replace") as reader:
+        return reader.read()[-20000:]
 
 
 def eventually(condition, what):

@@ -18,7 +18,7 @@ import tempfile
 import threading
 import unittest
 
-from cluster import Cluster, REQUEST_TIMEOUT_S, eventually
+from cluster import Cluster, REQUEST_TIMEOUT_S, eventually, log_text
 
 BLOCK_TOKENS = 32
 LONG_ANSWER = 200  # tokens, most of which are still to come when the worker is found disturbed
@@ -92,23 +92,32 @@ class Workers:
         self.processes = {name: p for name, p in self.processes.items() if p.poll() is None}
         while len(self.processes) < count:
             self.start()
-        eventually(lambda: all(self.cluster.workers().get(name, {}).get("state") == "ready" for name in self.processes),
-                   "own workers are ready")
+        eventually(self._ready, "own workers are ready")
+
+    def _ready(self):
+        for name, process in self.processes.items():
+            if process.poll() is not None:
+                raise AssertionError(f"{name} ended with {process.returncode}:\n{log_text(self.log)}")
+        known = self.cluster.workers()
+        return all(known.get(name, {}).get("state") == "ready" for name in self.processes)
 
     def replace(self, name):
         """Kills a worker, and starts another one at once."""
-        self.signal(name, signal.SIGKILL)
+        self.kill(name)
         self.start()
 
     def only(self):
         """Leaves one live worker; returns its name."""
         self.keep(1)
         for name in list(self.processes)[1:]:
-            process = self.processes.pop(name)
-            process.kill()
-            process.wait()
+            self.kill(name)
         eventually(lambda: sum(w["state"] == "ready" for w in self.cluster.workers().values()) == 1, "one worker")
         return next(iter(self.processes))
+
+    def kill(self, name):
+        """Returns when it is dead: until then it looks alive, though it does nothing any more."""
+        self.processes[name].kill()
+        self.processes.pop(name).wait()
 
     def signal(self, name, number):
         self.processes[name].send_signal(number)
@@ -242,7 +251,7 @@ class ResumeTest(unittest.TestCase):
                     seen[number] = stream.worker
                     if barrier.wait() == 0:
                         for name in set(seen):
-                            self.workers.signal(name, signal.SIGKILL)
+                            self.workers.kill(name)
             answers.put((number, Stream(self.cluster, prompts[number], 80, on_tokens, **GREEDY)))
 
         threads = [threading.Thread(target=run, args=(i,)) for i in range(2)]
@@ -269,8 +278,7 @@ class ResumeTest(unittest.TestCase):
         for _ in range(deaths):
             eventually(lambda: self.cluster.worker_metric(name, "num_requests_running") == len(prompts)
                        and self.cluster.worker_metric(name, "generation_tokens_total") >= 2 * len(prompts), "all run")
-            self.workers.signal(name, signal.SIGKILL)
-            self.workers.processes.pop(name).wait()
+            self.workers.kill(name)
             name = self.workers.start()
             eventually(lambda: self.cluster.workers().get(name, {}).get("state") == "ready", "the next one is ready")
         for thread in threads:
@@ -303,7 +311,7 @@ class ResumeTest(unittest.TestCase):
 
     def test_nothing_can_continue_is_an_error_event_without_done(self):
         self.workers.only()
-        stream, _ = self.cut(prompt_ids(6, 40), 200, 3, lambda w: self.workers.signal(w, signal.SIGKILL), **GREEDY)
+        stream, _ = self.cut(prompt_ids(6, 40), 200, 3, self.workers.kill, **GREEDY)
         self.assertFalse(stream.done)
         self.assertIsNotNone(stream.error)
         self.names_no_address(stream)
