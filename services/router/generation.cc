@@ -295,7 +295,7 @@ void Generation::OnDone(Status stream_status, bool reached) {
     }
     return End(status);
   }
-  if (!cancelled().ok()) return End(status);
+  if (Status why = cancelled(); !why.ok()) return End(why);
   Log(LogLevel::kWarning, handover ? "worker hands over" : "attempt failed",
       {{"request", plan_.request_id},
        {"worker", worker_->name()},

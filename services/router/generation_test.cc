@@ -19,6 +19,8 @@ using testing::AnswerText;
 using testing::ByteIds;
 using testing::FakeAnswer;
 using testing::FakeWorker;
+using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::RecordingSink;
 
 class GenerationTest : public ::testing::Test {
@@ -168,9 +170,9 @@ TEST_F(GenerationTest, RandomFailuresAndCancelsEndEachOnceAndLeaveNothingBehind)
   auto script = [&](const v1::WorkerGenerateRequest& request) {
     switch (std::hash<uint64_t>()(requests++) % 5) {
       case 0:
-        return FakeAnswer{.status = absl::UnavailableError("down")};
+        return FakeAnswer{.status = absl::UnavailableError("ipv4:10.0.0.1:7100 is down")};
       case 1:
-        return FakeAnswer{.messages = {{100}}, .status = absl::InternalError("broken")};
+        return FakeAnswer{.messages = {{100}}, .status = absl::InternalError("at 10.0.0.1")};
       case 2:
         return FakeAnswer{.messages = {{100}}, .hang = true};
       default:
@@ -184,11 +186,17 @@ TEST_F(GenerationTest, RandomFailuresAndCancelsEndEachOnceAndLeaveNothingBehind)
     auto sink = std::make_shared<RecordingSink>();
     auto generation = Generation::Start(&core_, Plan(), sink);
     sinks.push_back(sink);
-    if (random() % 2 == 0) cancels.emplace_back([generation] { generation->Cancel(); });
+    if (random() % 2 == 1) continue;
+    cancels.emplace_back([generation, delay = std::chrono::microseconds(random() % 1000)] {
+      std::this_thread::sleep_for(delay);
+      generation->Cancel();
+    });
   }
   for (std::thread& thread : cancels) thread.join();
   active_.CancelAll();  // those that hang
-  for (auto& sink : sinks) sink->End();
+  for (auto& sink : sinks) {
+    EXPECT_THAT(std::string(sink->End().status.message()), Not(HasSubstr("10.0.0.1")));
+  }
   EXPECT_TRUE(active_.WaitUntilEmpty(core_.clock->Now() + std::chrono::seconds(20)));
   for (auto& sink : sinks) EXPECT_EQ(sink->ends(), 1);
   EXPECT_EQ(placement_.CheckIntegrity(), absl::OkStatus());
