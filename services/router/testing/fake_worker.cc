@@ -143,7 +143,8 @@ class FakeWorker::Service final : public v1::Worker::CallbackService {
       requests_.push_back(*request);
       last_time_left_ = context->deadline() - std::chrono::system_clock::now();
     }
-    auto* stream = new AnswerStream(script_(*request), &cancels_, &open_);  // deletes itself in OnDone
+    auto* stream =
+        new AnswerStream(script_(*request), &cancels_, &open_);  // deletes itself in OnDone
     stream->Begin();
     return stream;
   }
