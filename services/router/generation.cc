@@ -302,13 +302,13 @@ void Generation::OnDone(Status stream_status, bool reached) {
        {"attempt", attempts_},
        {"delivered_tokens", output_ids_.size()},
        {"status", status}});
-  last_error_ = PublicError(status);
+  // Of this worker's KV pool alone: the client hears of it only if no worker said anything else.
+  const bool too_large = absl::IsOutOfRange(status);
+  if (!too_large || last_error_.ok()) last_error_ = PublicError(status);
   failed_.insert(instance_id_);
   if (!Retryable(status, resuming())) return End(last_error_);
-  if (handover) {
-    ++handovers_;
-    --(resumed_ > 0 ? charged_resumes_ : charged_before_);
-  }
+  if (handover) ++handovers_;
+  if (handover || too_large) --(resumed_ > 0 ? charged_resumes_ : charged_before_);
   Attempt();
 }
 

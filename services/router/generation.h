@@ -13,9 +13,10 @@
 //        come. Tokens depend on the request alone, and text that is held back for half a character
 //        stays here, so the client sees no seam.
 //      A worker that drains may end the stream with UNAVAILABLE; the request moves as in 4, and it
-//      is not counted as a failure (kMaxHandovers). An instance that failed is not asked again, and
-//      a worker that the client named is left once tokens were delivered. A request that workers
-//      died of (killer_table.h) is refused.
+//      is not counted as a failure (kMaxHandovers). Nor is a worker whose KV pool is too small
+//      (OUT_OF_RANGE). An instance that failed is not asked again, and a worker that the client
+//      named is left once tokens were delivered. A request that workers died of (killer_table.h) is
+//      refused.
 //   5. nothing can continue: the sink hears OnEnd with the error
 //   Cancel closes the worker's stream, which frees its blocks within a step.
 //

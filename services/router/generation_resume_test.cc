@@ -187,6 +187,21 @@ TEST_F(ResumeTest, R70R6AStreamCutAfterEveryTokenContinuesWithoutASeam) {
   }
 }
 
+TEST_F(ResumeTest, AnAnswerWhoseWorkerDiedIsNotTheClientsFaultWhenTheNextPoolIsTooSmall) {
+  core_.limits.resume_wait = Duration::zero();
+  auto script = [](const auto& request) {
+    return request.output_ids_size() == 0
+               ? Continue(request, kText, 2, kGone)
+               : FakeAnswer{.status = absl::OutOfRangeError("the pool has 20 blocks")};
+  };
+  for (const char* name : {"a", "b", "c", "d", "e"}) Add(name, script);
+  auto sink = Start(Plan());
+  EXPECT_EQ(End(*sink).status.code(), absl::StatusCode::kUnavailable);
+  size_t asked = 0;
+  for (auto& worker : workers_) asked += worker->requests().size();
+  EXPECT_EQ(asked, 5u);  // more than kMaxResumes
+}
+
 TEST_F(ResumeTest, AnAnswerThatIsCompleteNeedsNoOtherWorker) {
   Add("a", [](const auto& request) { return Continue(request, "abc", 3, kGone); });
   auto sink = Start(Plan("q", 3));

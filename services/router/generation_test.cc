@@ -85,6 +85,45 @@ TEST_F(GenerationTest, AStreamWithoutAFinishReasonIsTriedElsewhere) {
   EXPECT_TRUE(active_.WaitUntilEmpty(core_.clock->Now() + std::chrono::seconds(20)));
 }
 
+TEST_F(GenerationTest, APoolThatIsTooSmallDoesNotHideThatALargerOneWasFull) {
+  std::atomic<int> asked = 0;
+  auto script = [&](const auto&) {
+    return FakeAnswer{.status = ++asked == 2 ? absl::ResourceExhaustedError("the queue is full")
+                                             : absl::OutOfRangeError("the pool has 20 blocks")};
+  };
+  for (const char* name : {"a", "b", "c"}) Add(name, script);
+  auto sink = std::make_shared<RecordingSink>();
+  Generation::Start(&core_, Plan(), sink);
+  EXPECT_EQ(sink->End().status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(asked, 3);
+}
+
+TEST_F(GenerationTest, WorkersWithTooSmallAPoolDoNotKeepTheRequestFromALargerOne) {
+  std::atomic<int> asked = 0;
+  auto script = [&](const auto& request) {
+    return ++asked == kMaxAttempts + 2
+               ? AnswerText(request, "fine")
+               : FakeAnswer{.status = absl::OutOfRangeError("the pool has 20 blocks")};
+  };
+  for (const char* name : {"a", "b", "c", "d", "e"}) Add(name, script);
+  auto sink = std::make_shared<RecordingSink>();
+  Generation::Start(&core_, Plan(), sink);
+  RecordingSink::Result result = sink->End();
+  EXPECT_TRUE(result.status.ok()) << result.status;
+  EXPECT_EQ(sink->text(), "fine");
+}
+
+TEST_F(GenerationTest, EachWorkerIsAskedOnceWhenEveryPoolIsTooSmall) {
+  auto script = [](const auto&) {
+    return FakeAnswer{.status = absl::OutOfRangeError("20 blocks")};
+  };
+  for (const char* name : {"a", "b", "c", "d", "e"}) Add(name, script);
+  auto sink = std::make_shared<RecordingSink>();
+  Generation::Start(&core_, Plan(), sink);
+  EXPECT_EQ(sink->End().status.code(), absl::StatusCode::kOutOfRange);
+  for (auto& worker : workers_) EXPECT_EQ(worker->requests().size(), 1u);
+}
+
 TEST_F(GenerationTest, AWorkerThatSendsMoreThanWasAskedForIsCancelled) {
   Add("a", [](const auto&) {
     return FakeAnswer{.messages = {ByteIds("ab"), ByteIds("c"), ByteIds("de")}, .hang = true};
