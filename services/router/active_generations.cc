@@ -34,6 +34,11 @@ void ActiveGenerations::Remove(const Generation* generation) {
   if (running_.empty()) changed_.SignalAll();
 }
 
+Status ActiveGenerations::Accepting() const {
+  MutexLock lock(mutex_);
+  return stopping_ ? Stopping() : absl::OkStatus();
+}
+
 void ActiveGenerations::CancelAll() {
   {
     MutexLock lock(mutex_);

@@ -28,6 +28,9 @@ class ActiveGenerations {
   Status Add(const std::shared_ptr<Generation>& generation);
   void Remove(const Generation* generation);
 
+  // UNAVAILABLE after CancelAll.
+  Status Accepting() const;
+
   // Ends all that run with UNAVAILABLE; later ones are refused.
   void CancelAll();
   // False when some were still there at `deadline`.

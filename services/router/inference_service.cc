@@ -27,7 +27,9 @@ class GenerateCall final : public grpc::ServerWriteReactor<v1::GenerateResponse>
  public:
   GenerateCall(RouterCore* core, grpc::CallbackServerContext* context,
                const v1::GenerateRequest* request)
-      : core_(core), context_(context), request_(request) {}
+      : core_(core), context_(context), request_(request) {
+    core_->grpc_calls->Begin();
+  }
 
   void Hold(std::shared_ptr<GenerateCall> self) { self_ = std::move(self); }
 
@@ -106,7 +108,10 @@ class GenerateCall final : public grpc::ServerWriteReactor<v1::GenerateResponse>
     if (generation != nullptr) generation->Cancel();
   }
 
-  void OnDone() override { std::shared_ptr<GenerateCall> last = std::move(self_); }
+  void OnDone() override {
+    core_->grpc_calls->End();
+    std::shared_ptr<GenerateCall> last = std::move(self_);
+  }
 
  private:
   TimePoint Deadline() const {
@@ -155,9 +160,8 @@ class InferenceService final : public v1::Inference::CallbackService {
       grpc::CallbackServerContext* context, const v1::GenerateRequest* request) override {
     auto call = std::make_shared<GenerateCall>(core_, context, request);
     call->Hold(call);
-    if (!core_->text_executor->TryRun([call] { call->Begin(); })) {
-      call->Fail(absl::ResourceExhaustedError("the queue of new requests is full; try again"));
-    }
+    Status accepted = core_->RunOnTextThread([call] { call->Begin(); });
+    if (!accepted.ok()) call->Fail(accepted);
     return call.get();
   }
 

@@ -7,11 +7,14 @@
 #define PAGODA_SERVICES_ROUTER_ROUTER_CORE_H_
 
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <utility>
 
 #include "common/base/clock.h"
 #include "common/base/executor.h"
 #include "services/router/active_generations.h"
+#include "services/router/open_calls.h"
 #include "services/router/request_plan.h"
 #include "services/router/router_metrics.h"
 #include "services/router/served_model.h"
@@ -42,9 +45,17 @@ struct RouterCore {
   const Clock* clock = nullptr;
   Executor* text_executor = nullptr;  // parsing, templates and tokenising: milliseconds of CPU
   ActiveGenerations* active = nullptr;
+  OpenCalls* grpc_calls = nullptr;
   KillerTable* killers = nullptr;
   GenerationLimits limits;
   bool allow_placement_override = false;
+
+  // Errors: RESOURCE_EXHAUSTED when too many tasks wait, UNAVAILABLE when the router is stopping.
+  Status RunOnTextThread(std::function<void()> task) const {
+    if (text_executor->TryRun(std::move(task))) return absl::OkStatus();
+    PAGODA_RETURN_IF_ERROR(active->Accepting());
+    return absl::ResourceExhaustedError("the queue of new requests is full; try again");
+  }
 
   PlanLimits plan_limits() const {
     return {.max_model_len = workers->max_model_len(),

@@ -1,5 +1,9 @@
 // The router end to end over gRPC, in front of fake workers.
 #include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+
+#include <future>
 
 #include "common/rpc/channel.h"
 #include "gmock/gmock.h"
@@ -115,6 +119,60 @@ TEST_F(RouterGrpcTest, ADeadlineReachesTheWorker) {
   ASSERT_TRUE(Generate(request).status.ok());  // with 20 s
   EXPECT_GT(worker.last_time_left(), Duration::zero());
   EXPECT_LE(worker.last_time_left(), std::chrono::seconds(21));  // gRPC rounds up on the wire
+}
+
+// A client whose gRPC takes so little ahead of Read that the router's writes wait for it.
+std::unique_ptr<v1::Inference::Stub> SlowReader(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 5);
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return v1::Inference::NewStub(
+      grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+}
+
+FakeAnswer SaysALotAndHangs(const v1::WorkerGenerateRequest& request) {
+  FakeAnswer answer = AnswerText(request, std::string(400, 'x'));
+  answer.hang = true;
+  return answer;
+}
+
+TEST_F(RouterGrpcTest, StoppingTheRouterTellsASlowReaderWhyItsAnswerEnds) {
+  FakeWorker worker("w0", SaysALotAndHangs);
+  worker.Join(router_->grpc_address());
+  auto stub = SlowReader(router_->grpc_address());
+  grpc::ClientContext context;
+  v1::GenerateRequest request;
+  request.set_text("q");
+  request.set_return_token_ids(true);
+  auto stream = stub->Generate(&context, request);
+  v1::GenerateResponse message;
+  ASSERT_TRUE(stream->Read(&message));
+  auto stop = std::async(std::launch::async, [&] { router_->Stop(); });
+  EXPECT_TRUE(worker.WaitForCancel());
+  EXPECT_EQ(stop.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+  while (stream->Read(&message)) {
+  }
+  grpc::Status status = stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(status.error_message(), "the router is stopping");
+}
+
+TEST_F(RouterGrpcTest, AClientThatDoesNotReadDoesNotHoldUpAStop) {
+  FakeWorker worker("w0", SaysALotAndHangs);
+  worker.Join(router_->grpc_address());
+  auto stub = SlowReader(router_->grpc_address());
+  grpc::ClientContext context;
+  v1::GenerateRequest request;
+  request.set_text("q");
+  request.set_return_token_ids(true);
+  auto stream = stub->Generate(&context, request);
+  v1::GenerateResponse message;
+  ASSERT_TRUE(stream->Read(&message));
+  router_->Stop();
+  while (stream->Read(&message)) {
+  }
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
 TEST_F(RouterGrpcTest, ListsItsModels) {

@@ -1,4 +1,6 @@
 // The router end to end over HTTP, in front of fake workers.
+#include <grpcpp/client_context.h>
+
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -9,8 +11,10 @@
 #include "common/http/http_client.h"
 #include "common/http/testing/loopback_socket.h"
 #include "common/model/testing/gguf_writer.h"
+#include "common/rpc/channel.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "pagoda/v1/inference.grpc.pb.h"
 #include "services/router/testing/fake_worker.h"
 #include "services/router/testing/test_model.h"
 
@@ -360,6 +364,41 @@ TEST_F(RouterHttpTest, StoppingTheRouterAnswersWhatHasNotBegunWith503AndRetryAft
   stop.join();
   EXPECT_EQ(response.status, 503);
   EXPECT_TRUE(http::FindHeader(response.headers, "retry-after").has_value());
+}
+
+TEST_F(RouterHttpTest, StoppingTheRouterStartsNothingThatWaitsForATextThread) {
+  FakeWorker& worker = Add("w0", [](const v1::WorkerGenerateRequest&) {
+    return FakeAnswer{.messages = {{100}}, .hang = true};
+  });
+  auto stub =
+      v1::Inference::NewStub(rpc::MakeChannel(router_->grpc_address(), rpc::ChannelKind::kControl));
+  v1::GenerateRequest request;
+  request.set_text("q");
+  grpc::ClientContext running_context, waiting_context;
+  auto running = stub->Generate(&running_context, request);
+  v1::GenerateResponse message;
+  ASSERT_TRUE(running->Read(&message));
+  // Many bodies that take long to parse and are then found wrong, complete all at once.
+  std::string body = "[0";
+  for (int i = 0; i < 400'000; ++i) body += ",0";
+  std::vector<std::unique_ptr<http::LoopbackSocket>> slow;
+  for (int i = 0; i < 10; ++i) {
+    slow.push_back(std::make_unique<http::LoopbackSocket>(router_->http_address()));
+    slow.back()->Send("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: " +
+                      std::to_string(body.size() + 1) + "\r\n\r\n" + body);
+  }
+  for (auto& client : slow) client->Send("]");
+  slow.front()->ReadUntil("HTTP/1.1 400");
+  auto waiting = stub->Generate(&waiting_context, request);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const size_t begun = worker.requests().size();  // 2 if it overtook the bodies, which is rare
+  router_->Stop();
+  EXPECT_EQ(worker.requests().size(), begun);
+  EXPECT_FALSE(running->Read(&message));
+  EXPECT_EQ(running->Finish().error_message(), "the router is stopping");
+  while (waiting->Read(&message)) {
+  }
+  EXPECT_EQ(waiting->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
 TEST_F(RouterHttpTest, APinnedRequestGoesToItsWorkerOnly) {

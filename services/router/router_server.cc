@@ -28,7 +28,8 @@ constexpr int kHttpThreads = 2;
 constexpr int kTextThreads = 2;
 // New requests that wait for a text thread: a second of work at a few milliseconds each.
 constexpr size_t kTextQueueLimit = 256;
-// Cancelled calls end within a step; a worker that hangs must not hold up the router's end.
+// Cancelled calls end within a step; neither a worker that hangs nor a client that does not read
+// must hold up the router's end.
 constexpr Duration kStopGrace = std::chrono::seconds(2);
 // gRPC's own default. Far more than any context holds, and a hostile message (millions of empty
 // chat messages) takes thirty times its size in memory once it is parsed.
@@ -50,6 +51,7 @@ class Router final : public RouterServer {
     core_.metrics = &router_metrics_;
     core_.text_executor = &executor_;
     core_.active = &active_;
+    core_.grpc_calls = &grpc_calls_;
     core_.killers = &killers_;
     core_.limits = options.limits;
     core_.allow_placement_override = options.allow_placement_override;
@@ -89,15 +91,18 @@ class Router final : public RouterServer {
   std::string grpc_address() const override { return grpc_->address(); }
   std::string http_address() const override { return http_->address(); }
 
-  // Order: no new work, then no work, then the threads that work could have used.
+  // Order: who runs hears why; then who waits for a text thread, and who comes late; then the
+  // threads that work could have used.
   void Stop() override {
     ready_ = false;
     if (grpc_ != nullptr) grpc_->SetReady(false);
-    executor_.Stop();
     active_.CancelAll();
     active_.WaitUntilEmpty(SystemClock::Get()->Now() + kStopGrace);
+    executor_.Stop();
     monitor_.Stop();
     if (http_ != nullptr) http_->Stop();
+    // A grace for the server would be used up by the workers' report streams.
+    grpc_calls_.WaitUntilNone(SystemClock::Get()->Now() + kStopGrace);
     if (grpc_ != nullptr) grpc_->Shutdown(Duration::zero());
   }
 
@@ -108,6 +113,7 @@ class Router final : public RouterServer {
   WorkerRegistry registry_;
   RouterMetrics router_metrics_;
   ActiveGenerations active_;
+  OpenCalls grpc_calls_;
   Executor executor_;
   RouterCore core_{.clock = SystemClock::Get()};
   HealthMonitor monitor_{&core_};

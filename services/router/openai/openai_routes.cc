@@ -36,7 +36,7 @@ void Complete(RouterCore* core, Api api, const http::HttpRequest& request,
 http::HttpHandler CompletionHandler(RouterCore* core, Api api) {
   return [core, api](http::HttpRequest request, std::shared_ptr<http::Responder> responder) {
     auto shared = std::make_shared<http::HttpRequest>(std::move(request));
-    bool accepted = core->text_executor->TryRun([core, api, shared, responder] {
+    Status accepted = core->RunOnTextThread([core, api, shared, responder] {
       // Libraries below may throw (memory); the request pays, not the process.
       try {
         Complete(core, api, *shared, responder);
@@ -45,9 +45,7 @@ http::HttpHandler CompletionHandler(RouterCore* core, Api api) {
         responder->Send(ToHttpResponse(absl::InternalError("the request could not be handled")));
       }
     });
-    if (accepted) return;
-    Refuse(core, api, absl::ResourceExhaustedError("the queue of new requests is full; try again"),
-           *responder);
+    if (!accepted.ok()) Refuse(core, api, accepted, *responder);
   };
 }
 

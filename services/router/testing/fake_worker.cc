@@ -17,6 +17,7 @@
 #include "common/rpc/server.h"
 #include "pagoda/v1/control.grpc.pb.h"
 #include "pagoda/v1/worker.grpc.pb.h"
+#include "services/router/open_calls.h"
 
 namespace pagoda::router::testing {
 namespace {
@@ -26,33 +27,10 @@ namespace {
   std::abort();
 }
 
-// The streams that have not ended. gRPC ends them in its own order, which ThreadSanitizer does not
-// see: who waits here sees them end by a lock of ours.
-class OpenStreams {
- public:
-  void Begin() {
-    MutexLock lock(mutex_);
-    ++open_;
-  }
-  void End() {
-    MutexLock lock(mutex_);
-    if (--open_ == 0) none_.SignalAll();
-  }
-  void WaitForNone() {
-    MutexLock lock(mutex_);
-    while (open_ > 0) none_.Wait(mutex_);
-  }
-
- private:
-  Mutex mutex_;
-  CondVar none_;
-  int open_ ABSL_GUARDED_BY(mutex_) = 0;
-};
-
 // Writes an answer's messages one after the other.
 class AnswerStream final : public grpc::ServerWriteReactor<v1::WorkerGenerateResponse> {
  public:
-  AnswerStream(FakeAnswer answer, BoundedQueue<int>* cancels, OpenStreams* open)
+  AnswerStream(FakeAnswer answer, BoundedQueue<int>* cancels, OpenCalls* open)
       : answer_(std::move(answer)), cancels_(cancels), open_(open) {
     open_->Begin();
   }
@@ -96,7 +74,7 @@ class AnswerStream final : public grpc::ServerWriteReactor<v1::WorkerGenerateRes
     answer_.hang = false;
   }
   void OnDone() override {
-    OpenStreams* open = open_;
+    OpenCalls* open = open_;
     delete this;
     open->End();
   }
@@ -104,7 +82,7 @@ class AnswerStream final : public grpc::ServerWriteReactor<v1::WorkerGenerateRes
  private:
   FakeAnswer answer_;
   BoundedQueue<int>* const cancels_;
-  OpenStreams* const open_;
+  OpenCalls* const open_;
   v1::WorkerGenerateResponse message_;
   size_t next_ = 0;
   Mutex mutex_;
@@ -133,8 +111,13 @@ FakeAnswer AnswerText(const v1::WorkerGenerateRequest& request, std::string_view
 class FakeWorker::Service final : public v1::Worker::CallbackService {
  public:
   explicit Service(Script script) : script_(std::move(script)) {}
-  // After the server's end, which ends every stream.
-  ~Service() override { open_.WaitForNone(); }
+  // After the server's end, which ends every stream. gRPC does so in its own order, which
+  // ThreadSanitizer does not see: who waits here sees it by a lock of ours.
+  ~Service() override {
+    if (!open_.WaitUntilNone(SystemClock::Get()->Now() + std::chrono::seconds(60))) {
+      Die("its streams do not end");
+    }
+  }
 
   grpc::ServerWriteReactor<v1::WorkerGenerateResponse>* Generate(
       grpc::CallbackServerContext* context, const v1::WorkerGenerateRequest* request) override {
@@ -165,7 +148,7 @@ class FakeWorker::Service final : public v1::Worker::CallbackService {
   std::vector<v1::WorkerGenerateRequest> requests_ ABSL_GUARDED_BY(mutex_);
   Duration last_time_left_ ABSL_GUARDED_BY(mutex_){};
   BoundedQueue<int> cancels_{1000};
-  OpenStreams open_;
+  OpenCalls open_;
 };
 
 struct FakeWorker::Server {
