@@ -8,6 +8,7 @@ MODEL may be "smollm2": the file that PAGODA_TEST_MODEL names.
 import concurrent.futures
 import os
 import random
+import re
 import signal
 import sys
 import unittest
@@ -175,12 +176,14 @@ class StoreDeathTest(unittest.TestCase):
 class SmallPoolTest(unittest.TestCase):
     def test_a_pool_that_is_too_small_preempts_and_changes_no_token(self):
         with Cluster(BIN_DIR, MODEL, workers=1, flags=SMALL_POOL) as cluster:
-            prompts = [prompt_ids(i, 90) for i in range(8)]
+            # Twice what the pool holds: 190 tokens are 6 blocks.
+            pool_blocks = int(re.search(r'"kv_blocks":(\d+)', cluster.log_text())[1])
+            prompts = [prompt_ids(i, 90) for i in range(max(8, pool_blocks // 3))]
 
             def ask(prompt):
                 return cluster.complete(prompt, max_tokens=100, ignore_eos=True)
 
-            with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            with concurrent.futures.ThreadPoolExecutor(len(prompts)) as pool:
                 together = list(pool.map(ask, prompts))
             self.assertGreater(cluster.worker_metric("worker-0", "num_preemptions_total"), 0)
             self.assertGreater(sum(a["usage"]["pagoda"]["recomputed"] for a in together), 0)
