@@ -1,9 +1,10 @@
 """A real cluster for tests: `pagoda up` as a child process, and a small HTTP client. Standard library only."""
 import contextlib
 import http.client
+import itertools
 import json
-import os
 import pathlib
+import random
 import re
 import select
 import signal
@@ -14,8 +15,11 @@ import urllib.parse
 
 READY_TIMEOUT_S = 120  # a loaded sanitizer build on two cores takes its time; a hang ends here
 REQUEST_TIMEOUT_S = 120
+LOG_END = 20000  # characters of a log that a failure shows
 # The tests' models compute faster than any store answers: who tests loading insists on it.
 INSIST_ON_LOADING = ("--kv-load", "load")
+# An overloaded machine may hold a report up for longer than the default.
+PATIENT = ("--frozen-after-ms", "20000")
 
 
 class ApiError(Exception):
@@ -36,10 +40,10 @@ class Cluster:
     def __init__(self, bin_dir, model, workers=2, flags=(), restart=False):
         free_ports = ["--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0"]
         self.command = [str(pathlib.Path(bin_dir) / "pagoda"), "up", "--model", str(model), "--workers",
-                        str(workers), *free_ports, *([] if restart else ["--no-restart"]), "--poison-freed-blocks", *flags]
+                        str(workers), *free_ports, *([] if restart else ["--no-restart"]), "--poison-freed-blocks",
+                        *flags]
         if "--frozen-after-ms" not in flags:
-            # An overloaded machine may hold a report up for longer than the default.
-            self.command += ["--frozen-after-ms", "20000"]
+            self.command += PATIENT
         self.log = tempfile.TemporaryFile(mode="w+")
 
     def __enter__(self):
@@ -49,14 +53,14 @@ class Cluster:
             self.ready = json.loads(line)
         except Exception as error:
             self._end(signal.SIGKILL)
-            raise AssertionError(f"the cluster did not start: {error}\n{self.log_text()}") from error
+            raise AssertionError(f"the cluster did not start: {error}\n{self.log_text()[-LOG_END:]}") from error
         self.http = urllib.parse.urlsplit(self.ready["http"]).netloc
         self.pids = self.ready["pids"]
         return self
 
     def __exit__(self, *exc):
         if exc[0] is not None:
-            print(self.log_text())
+            print(self.log_text()[-LOG_END:])
         self._end(signal.SIGTERM)
 
     def _end(self, signal_number):
@@ -164,8 +168,7 @@ class Cluster:
         return self.pids[name]
 
     def _last_ready_pid(self, name):
-        pids = re.findall(rf'"msg":"ready","child":"{name}","pid":(\d+)', pathlib.Path(
-            f"/proc/self/fd/{self.log.fileno()}").read_text())
+        pids = re.findall(rf'"msg":"ready","child":"{name}","pid":(\d+)', self.log_text())
         return int(pids[-1]) if pids else None
 
     def wait_for_pushes(self, worker):
@@ -174,16 +177,52 @@ class Cluster:
 
 
 def log_text(log):
-    """The end of a log that children are writing."""
+    """All of a log that children are writing."""
     # Opened anew: they write at the position of `log`, which reading would move.
     with open(f"/proc/self/fd/{log.fileno()}", encoding="utf-8", errors="replace") as reader:
-        return reader.read()[-20000:]
+        return reader.read()
 
 
 def eventually(condition, what):
-    """Polls `condition`; what is tested is that it becomes true, not when."""
+    """Polls `condition`; what is tested is that it becomes true, not when.
+
+    It may be an attempt at what a busy machine sometimes prevents though the program is right: a lookup that is not
+    answered in time is given up, and a breaker that has opened lets none through for seconds."""
     deadline = time.monotonic() + REQUEST_TIMEOUT_S
     while not condition():
         if time.monotonic() > deadline:
             raise AssertionError(f"never became true: not ({what})")
         time.sleep(0.01)
+
+
+def prompt_ids(seed, length):
+    return [random.Random(seed * 1000 + i).randrange(256) for i in range(length)]
+
+
+new_seeds = itertools.count(1000)
+
+
+def new_prompt(length):
+    """One that nobody has asked before."""
+    return prompt_ids(next(new_seeds), length)
+
+
+def ids(answer):
+    return answer["choices"][0]["token_ids"]
+
+
+def sources(answer):
+    """Where the prompt's tokens came from."""
+    usage = answer["usage"]["pagoda"]
+    return {key: usage[key] for key in ("computed", "local", "ram", "disk")}
+
+
+def until_loaded(attempt, tokens):
+    """The first of `attempt()`'s results whose last answer took that many tokens from the store's RAM."""
+    results = []
+
+    def loaded():
+        results.append(attempt())
+        return sources(results[-1][-1])["ram"] == tokens
+    eventually(loaded, f"{tokens} tokens come from the store")
+    return results[-1]

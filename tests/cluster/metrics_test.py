@@ -16,7 +16,7 @@ import sys
 import tempfile
 import unittest
 
-from cluster import INSIST_ON_LOADING, ApiError, Cluster, eventually
+from cluster import INSIST_ON_LOADING, ApiError, Cluster, eventually, new_prompt, sources
 
 KV_TRANSFER = "services/worker/kv_transfer_test.cc"
 ENGINE = "services/worker/engine_test.cc"
@@ -169,10 +169,6 @@ PROCESS_WIDE = {"build_info", "process_resident_memory_bytes", "process_threads"
 UNBOUNDED_LABELS = {"worker", "route", "code", "service", "version", "le"}
 
 
-def prompt_ids(seed, length):
-    return [(seed * 7919 + i * i * 31 + i) % 256 for i in range(length)]
-
-
 class Watch:
     """The values that each series has had."""
 
@@ -229,21 +225,21 @@ class MetricsTest(unittest.TestCase):
 
     @classmethod
     def share(cls):
-        """Computed by one worker, loaded by the other, found there again. A load may be given up: try another."""
-        for seed in range(20):
-            prompt = prompt_ids(seed, 100)
+        """Computed by one worker, loaded by the other, found there again."""
+        def attempt():
+            prompt = new_prompt(100)
             cls.ask(prompt, "worker-0")
             cls.cluster.wait_for_pushes("worker-0")
-            if cls.ask(prompt, "worker-1")["usage"]["pagoda"]["ram"] > 0:
-                break
-        cls.ask(prompt, "worker-1")
+            loaded = sources(cls.ask(prompt, "worker-1"))["ram"] > 0
+            return loaded and sources(cls.ask(prompt, "worker-1"))["local"] > 0
+        eventually(attempt, "a worker loads what another one computed")
         cls.watch.look()
 
     @classmethod
     def preempt(cls):
         """More than the pool holds: requests run, wait, and lose their blocks; pushes are under way."""
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
-            asked = [pool.submit(cls.ask, prompt_ids(100 + i, 90), "worker-0", max_tokens=100) for i in range(8)]
+            asked = [pool.submit(cls.ask, new_prompt(90), "worker-0", max_tokens=100) for _ in range(8)]
             while not all(request.done() for request in asked):
                 cls.watch.look()
         for request in asked:
@@ -251,7 +247,7 @@ class MetricsTest(unittest.TestCase):
 
     @classmethod
     def end_in_each_way(cls):
-        prompt = prompt_ids(200, 40)
+        prompt = new_prompt(40)
         token = cls.ask(prompt)["choices"][0]["token_ids"][0]
         cls.ask(prompt, stop_token_ids=[token])
         eventually(lambda: cls.gone_client_was_counted(prompt), "a cancelled request was counted")

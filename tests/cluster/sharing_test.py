@@ -7,48 +7,20 @@ MODEL may be "smollm2": the file that PAGODA_TEST_MODEL names.
 """
 import concurrent.futures
 import os
-import random
 import re
 import signal
 import sys
 import unittest
 
-from cluster import INSIST_ON_LOADING, Cluster, eventually
+from cluster import INSIST_ON_LOADING, Cluster, eventually, ids, new_prompt, prompt_ids, sources, until_loaded
 
 BLOCK_TOKENS = 32
-
-
-def prompt_ids(seed, length, vocabulary=256):
-    return [random.Random(seed * 1000 + i).randrange(vocabulary) for i in range(length)]
-
-
-def sources(answer):
-    usage = answer["usage"]["pagoda"]
-    return {key: usage[key] for key in ("computed", "local", "ram", "disk")}
-
-
-def loaded(attempt, first_seed):
-    """The first of a few attempts with new prompts that really loaded. A lookup that is not answered in time is given
-    up, so a busy machine may compute instead: right, but not the point here."""
-    for seed in range(20):
-        answers = attempt(first_seed + seed)
-        if sources(answers[1])["ram"] > 0:
-            return answers
-    raise AssertionError(f"no attempt loaded from the store: {sources(answers[1])}")
-
-
-def ids(answer):
-    return answer["choices"][0]["token_ids"]
 
 
 class SharingTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster(BIN_DIR, MODEL, workers=2, flags=INSIST_ON_LOADING).__enter__()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.cluster.__exit__(None, None, None)
+        cls.cluster = cls.enterClassContext(Cluster(BIN_DIR, MODEL, workers=2, flags=INSIST_ON_LOADING))
 
     def ask(self, prompt, worker=None, **fields):
         return self.cluster.complete(prompt, worker, max_tokens=24, ignore_eos=True, **fields)
@@ -60,39 +32,33 @@ class SharingTest(unittest.TestCase):
         return first, self.ask(prompt, "worker-1", **fields)
 
     def test_r14_the_second_worker_loads_what_the_first_computed(self):
-        seed = 0
+        def attempt():
+            prompt = new_prompt(200)
+            return prompt, *self.computed_here_asked_there(prompt)
 
-        def attempt(number):
-            nonlocal seed
-            seed = number
-            return self.computed_here_asked_there(prompt_ids(seed, 200))
-
-        first, second = loaded(attempt, 100)
+        # At least the last prompt token is computed: floor(199 / 32) = 6 blocks come from the store.
+        prompt, first, second = until_loaded(attempt, 6 * BLOCK_TOKENS)
         self.assertEqual(first["worker"], "worker-0")
         self.assertEqual(sources(first), {"computed": 200, "local": 0, "ram": 0, "disk": 0})
-        # At least the last prompt token is computed: floor(199 / 32) = 6 blocks come from the store.
         self.assertEqual(sources(second), {"computed": 8, "local": 0, "ram": 192, "disk": 0})
         self.assertEqual(second["usage"]["prompt_tokens_details"]["cached_tokens"], 192)
-        again = self.ask(prompt_ids(seed, 200), "worker-1")
+        again = self.ask(prompt, "worker-1")
         self.assertEqual(sources(again), {"computed": 8, "local": 192, "ram": 0, "disk": 0})
-        alone = self.ask(prompt_ids(seed, 200), "worker-0", cache_scope="none")
+        alone = self.ask(prompt, "worker-0", cache_scope="none")
         self.assertEqual(sources(alone), {"computed": 200, "local": 0, "ram": 0, "disk": 0})
         for other in (second, again, alone):
             self.assertEqual(ids(other), ids(first))
 
     def test_generated_blocks_are_shared_too(self):
-        longer = []
-
-        def attempt(seed):
-            prompt = prompt_ids(seed, 40)
+        def attempt():
+            prompt = new_prompt(40)
             first = self.cluster.complete(prompt, "worker-0", max_tokens=80, ignore_eos=True)
             self.cluster.wait_for_pushes("worker-0")
-            longer[:] = prompt + ids(first) + [7]
-            return first, self.ask(longer, "worker-1")
+            longer = prompt + ids(first) + [7]
+            return longer, self.ask(longer, "worker-1")
 
-        _, second = loaded(attempt, 200)
         # The last sampled token was never an input, so 40 + 79 tokens = 3 full blocks exist.
-        self.assertEqual(sources(second)["ram"], 3 * BLOCK_TOKENS)
+        longer, second = until_loaded(attempt, 3 * BLOCK_TOKENS)
         self.assertEqual(ids(second), ids(self.ask(longer, "worker-0", cache_scope="none")))
 
     def test_sampled_answers_depend_on_the_request_alone(self):
@@ -140,15 +106,16 @@ class RecheckTest(unittest.TestCase):
             def ask(prompt, worker):
                 return cluster.complete(prompt, worker, max_tokens=24, ignore_eos=True)
 
-            def attempt(seed):
-                first = ask(prompt_ids(seed, 200), "worker-0")
+            def attempt():
+                prompt = new_prompt(200)
+                first = ask(prompt, "worker-0")
                 cluster.wait_for_pushes("worker-0")
-                return first, ask(prompt_ids(seed, 200), "worker-1")
+                return first, ask(prompt, "worker-1")
 
             def rechecks(result):
                 return cluster.worker_metric("worker-1", "kv_recheck_blocks_total", result=result)
 
-            first, second = loaded(attempt, 400)
+            first, second = until_loaded(attempt, 6 * BLOCK_TOKENS)
             self.assertEqual(ids(second), ids(first))
             eventually(lambda: rechecks("ok") > 0, "a loaded block was rechecked")
             self.assertEqual(rechecks("mismatch"), 0)

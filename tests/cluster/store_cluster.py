@@ -8,7 +8,9 @@ import subprocess
 import tempfile
 import time
 
-from cluster import READY_TIMEOUT_S, Cluster
+from cluster import LOG_END, PATIENT, READY_TIMEOUT_S, Cluster, log_text
+
+LOG_END_EACH = 4000  # characters of each program's log that a failure shows
 
 
 class Program:
@@ -30,7 +32,7 @@ class Program:
             ready = json.loads(self.process.stdout.readline())
         except Exception as error:
             self.end(signal.SIGKILL)
-            raise AssertionError(f"{self.path.name} did not start: {error}\n{self.log_text()}") from error
+            raise AssertionError(f"{self.path.name} did not start: {error}\n{log_text(self.log)[-LOG_END:]}") from error
         self.grpc, self.http = ready["grpc"], ready["http"]
 
     def send(self, signal_number):
@@ -47,18 +49,13 @@ class Program:
             self.process.wait()
             self.process.stdout.close()
 
-    def log_text(self):
-        # Opened anew: the program writes at the position of self.log, which reading would move.
-        with open(f"/proc/self/fd/{self.log.fileno()}", encoding="utf-8", errors="replace") as log:
-            return log.read()[-20000:]
-
 
 class StoreCluster(Cluster):
     """Router, workers worker-0 ... and a store; `store` is the name of its program."""
 
-    def __init__(self, bin_dir, model, workers=2, store="pagoda-kvstore", worker_flags=()):
+    def __init__(self, bin_dir, model, workers=2, store="pagoda-kvstore", worker_flags=(), router_flags=PATIENT):
         self.bin_dir, self.model, self.num_workers = pathlib.Path(bin_dir), str(model), workers
-        self.store_program, self.worker_flags = store, worker_flags
+        self.store_program, self.worker_flags, self.router_flags = store, worker_flags, router_flags
         self.programs = []
 
     def _run(self, name, *flags):
@@ -69,16 +66,16 @@ class StoreCluster(Cluster):
     def __enter__(self):
         try:
             self.store = self._run(self.store_program, "--ram-bytes", str(256 << 20))
-            router = self._run("pagoda-router", "--model", self.model, "--allow-placement-override",
-                               "--frozen-after-ms", "20000", "--kvstore", self.store.grpc)
+            self.router = self._run("pagoda-router", "--model", self.model, "--allow-placement-override",
+                                    "--kvstore", self.store.grpc, *self.router_flags)
             for i in range(self.num_workers):
-                self._run("pagoda-worker", "--model", self.model, "--name", f"worker-{i}", "--router", router.grpc,
+                self._run("pagoda-worker", "--model", self.model, "--name", f"worker-{i}", "--router", self.router.grpc,
                           "--kvstore", self.store.grpc, "--kv-cache-bytes", str(128 << 20), "--threads", "1",
                           "--poison-freed-blocks", *self.worker_flags)
         except BaseException:
             self.__exit__(None, None, None)
             raise
-        self.http = router.http
+        self.http = self.router.http
         return self
 
     def __exit__(self, *exc):
@@ -88,7 +85,7 @@ class StoreCluster(Cluster):
             program.end()
 
     def log_text(self):
-        return "\n".join(f"--- {p.path.name}\n{p.log_text()[-4000:]}" for p in self.programs)
+        return "\n".join(f"--- {p.path.name}\n{log_text(p.log)[-LOG_END_EACH:]}" for p in self.programs)
 
     def set_fault(self, fault):
         """Of the program faulty_kvstore: a line of tests/faults/faulty_tier.h."""

@@ -5,14 +5,13 @@ frozen, slow, refusing, full, or answers with blocks that are not what they shou
 usage: store_faults_test.py BIN_DIR MODEL [TEST ...]
 """
 import concurrent.futures
-import itertools
 import signal
 import sys
 import threading
 import time
 import unittest
 
-from cluster import INSIST_ON_LOADING, ApiError, eventually
+from cluster import INSIST_ON_LOADING, ApiError, eventually, ids, new_prompt, sources
 from store_cluster import StoreCluster
 
 BLOCK_TOKENS = 32
@@ -20,22 +19,10 @@ PROMPT_TOKENS = 200
 LOADABLE_TOKENS = PROMPT_TOKENS // BLOCK_TOKENS * BLOCK_TOKENS
 # Only ends hangs: with a loaded sanitizer build a request takes seconds, whatever the store does.
 REQUEST_LIMIT_S = 60
-ATTEMPTS = 30
-
-seeds = itertools.count(1)
-
-
-def new_prompt(length=PROMPT_TOKENS):
-    seed = next(seeds)
-    return [(seed * 7919 + i * i * 31 + i * seed) % 256 for i in range(length)]
-
-
-def ids(answer):
-    return answer["choices"][0]["token_ids"]
 
 
 def from_store(answer):
-    return answer["usage"]["pagoda"]["ram"]
+    return sources(answer)["ram"]
 
 
 class StoreFaultTest(unittest.TestCase):
@@ -44,15 +31,8 @@ class StoreFaultTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        if cls.STORE is None:
-            raise unittest.SkipTest("the base of the tests below")
-        cls.cluster = StoreCluster(BIN_DIR, MODEL, store=cls.STORE,
-                                   worker_flags=INSIST_ON_LOADING + cls.WORKER_FLAGS).__enter__()
-
-    @classmethod
-    def tearDownClass(cls):
-        if cls.STORE is not None:
-            cls.cluster.__exit__(None, None, None)
+        cls.cluster = cls.enterClassContext(StoreCluster(
+            BIN_DIR, MODEL, store=cls.STORE, worker_flags=INSIST_ON_LOADING + cls.WORKER_FLAGS))
 
     def ask(self, prompt, worker, **fields):
         begin = time.monotonic()
@@ -68,7 +48,7 @@ class StoreFaultTest(unittest.TestCase):
 
     def pushed_prompt(self):
         """A prompt whose blocks worker-0 has given to the store."""
-        prompt = new_prompt()
+        prompt = new_prompt(PROMPT_TOKENS)
         self.ask(prompt, "worker-0")
         self.cluster.wait_for_pushes("worker-0")
         return prompt
@@ -85,12 +65,13 @@ class StoreFaultTest(unittest.TestCase):
     def until_moved(self, counter, attempt):
         """Attempts until `counter` has moved, and the last answer. A busy machine may give a lookup or a load up
         before it comes to what is tested."""
-        before = counter()
-        for _ in range(ATTEMPTS):
-            answer = attempt()
-            if counter() > before:
-                return answer
-        self.fail("the counter never moved")
+        before, answers = counter(), []
+
+        def moved():
+            answers.append(attempt())
+            return counter() > before
+        eventually(moved, "the counter has moved")
+        return answers[-1]
 
     def check_recovery(self):
         """The store is well again: worker-1 loads from it, though nothing else was restarted."""
@@ -145,11 +126,10 @@ class WrongAnswersTest(StoreFaultTest):
         self.assertEqual(from_store(answer), 0)
 
     def check_a_part_is_used(self, fault, result):
-        for _ in range(ATTEMPTS):
+        def attempt():
             answer = self.read_under(fault, lambda: self.loads(result))
-            if 0 < from_store(answer) < LOADABLE_TOKENS:
-                return
-        self.fail("never a part of what was promised")
+            return 0 < from_store(answer) < LOADABLE_TOKENS
+        eventually(attempt, "a part of what was promised is used")
 
     def test_r4_r29_of_a_read_that_breaks_off_the_whole_blocks_are_used(self):
         self.check_a_part_is_used("cut", "failed")
@@ -168,7 +148,7 @@ class WrongAnswersTest(StoreFaultTest):
         self.assertEqual(from_store(self.exact(prompt, "worker-1")), 0)
         eventually(lambda: self.reader_metric("kv_deadline_misses_total", call="lookup") > missed,
                    "the late lookup was not counted")
-        self.exact(new_prompt(), "worker-0")
+        self.exact(new_prompt(PROMPT_TOKENS), "worker-0")
 
     def test_r27_a_store_that_refuses_every_call_is_a_miss_and_a_counted_failure(self):
         prompt = self.pushed_prompt()
@@ -176,7 +156,7 @@ class WrongAnswersTest(StoreFaultTest):
         self.assertEqual(from_store(self.exact(prompt, "worker-1")), 0)
 
         def attempt():
-            self.exact(new_prompt(), "worker-0")
+            self.exact(new_prompt(PROMPT_TOKENS), "worker-0")
             self.cluster.wait_for_pushes("worker-0")
         self.until_moved(lambda: self.pushes("failed"), attempt)
 
@@ -186,7 +166,7 @@ class WrongAnswersTest(StoreFaultTest):
         before = self.reader_metric("kv_handshake_mismatches_total")
 
         def noticed():  # with one of the requests that follow, not before the first of them
-            self.exact(new_prompt(), "worker-1")
+            self.exact(new_prompt(PROMPT_TOKENS), "worker-1")
             return self.reader_metric("kv_handshake_mismatches_total") > before
         eventually(noticed, "the foreign protocol was noticed")
         self.assertEqual(from_store(self.exact(prompt, "worker-1")), 0)
@@ -195,7 +175,7 @@ class WrongAnswersTest(StoreFaultTest):
         self.cluster.set_fault("full")
 
         def attempt():
-            self.exact(new_prompt(), "worker-0")
+            self.exact(new_prompt(PROMPT_TOKENS), "worker-0")
             self.cluster.wait_for_pushes("worker-0")
         self.until_moved(lambda: self.pushes("no_room"), attempt)
 
@@ -204,7 +184,7 @@ class WrongAnswersTest(StoreFaultTest):
         self.cluster.set_fault("overtaken")
 
         def attempt():
-            self.exact(new_prompt(), "worker-0")
+            self.exact(new_prompt(PROMPT_TOKENS), "worker-0")
             self.cluster.wait_for_pushes("worker-0")
         self.until_moved(lambda: self.cluster.store_metric("kv_divergent_puts_total"), attempt)
         self.assertGreater(self.pushes("divergent"), 0)
@@ -251,7 +231,7 @@ class DeadStoreTest(StoreFaultTest):
         self.assertEqual(from_store(self.exact(prompt, "worker-1")), 0)
 
         def attempt():
-            self.exact(new_prompt(), "worker-0")
+            self.exact(new_prompt(PROMPT_TOKENS), "worker-0")
             self.cluster.wait_for_pushes("worker-0")
         self.until_moved(lambda: self.pushes("failed"), attempt)
         self.cluster.store.start()
@@ -265,10 +245,10 @@ class DeadStoreTest(StoreFaultTest):
         try:
             self.assertEqual(from_store(self.exact(prompt, "worker-1")), 0)
             self.until_moved(lambda: self.reader_metric("kv_breaker_opened_total"),
-                             lambda: self.exact(new_prompt(), "worker-1"))
+                             lambda: self.exact(new_prompt(PROMPT_TOKENS), "worker-1"))
             self.assertNotEqual(self.reader_metric("kv_breaker_state"), 0)
             for _ in range(4):
-                self.exact(new_prompt(), "worker-0")  # decodes on, though no push is answered
+                self.exact(new_prompt(PROMPT_TOKENS), "worker-0")  # decodes on, though no push is answered
             eventually(lambda: self.pushes("failed") + self.pushes("dropped") > lost, "no push was given up")
         finally:
             self.cluster.store.send(signal.SIGCONT)
@@ -284,7 +264,7 @@ class DeadStoreTest(StoreFaultTest):
         self.check_recovery()
 
         def noticed():
-            self.exact(new_prompt(), "worker-1")
+            self.exact(new_prompt(PROMPT_TOKENS), "worker-1")
             return self.reader_metric("kv_store_restarts_total") > restarts
         eventually(noticed, "the new instance was noticed")
         self.assertEqual(from_store(self.exact(prompt, "worker-1")), 0, "the old instance's blocks are gone with it")
