@@ -12,6 +12,7 @@ import unittest
 from cluster import ApiError, Cluster, eventually
 
 LONG = "3600"  # seconds no test waits for
+LONG_ANSWER = 900  # tokens: still running when the worker is told to leave
 
 
 def cluster(delay="0", timeout=LONG):
@@ -51,7 +52,8 @@ class DrainTest(unittest.TestCase):
 
     def start_stream(self, c):
         """The events after the first of a long answer of worker-0, which goes on while they are not read."""
-        body = {"model": "default", "prompt": [5, 6, 7], "max_tokens": 600, "temperature": 0, "ignore_eos": True}
+        body = {"model": "default", "prompt": [5, 6, 7], "max_tokens": LONG_ANSWER, "temperature": 0,
+                "ignore_eos": True}
         events = c.stream("/v1/completions", body, {"x-pagoda-worker": "worker-0"})
         next(events)
         return events
@@ -80,13 +82,14 @@ class DrainTest(unittest.TestCase):
                               capture_output=True, text=True, timeout=120)
 
     def check_a_drained_stream(self, **sampling):
-        fields = {"prompt": [5, 6, 7], "max_tokens": 300, "temperature": 0, "ignore_eos": True, **sampling}
+        fields = {"prompt": [5, 6, 7], "max_tokens": LONG_ANSWER, "temperature": 0, "ignore_eos": True, **sampling}
         with cluster() as c:
             undisturbed = c.complete(worker="worker-1", cache_scope="none", **fields)
             events = c.stream("/v1/completions", {"model": "default", "return_token_ids": True, **fields},
                               {"x-pagoda-worker": "worker-0"})
             choices = [next(events)["choices"][0]]
             self.assertEqual(self.drain(c, "worker-0").returncode, 0)
+            self.assertEqual(c.worker_metric("worker-0", "num_requests_running"), 1, "the stream had ended before")
             listed = subprocess.run([f"{BIN_DIR}/pagoda", "workers", "--http", f"http://{c.http}"],
                                     capture_output=True, text=True, timeout=120)
             states = {line.split()[0]: line.split()[1] for line in listed.stdout.splitlines()}
