@@ -26,12 +26,7 @@ def run(program, *arguments, stdin=""):
 class CtlTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster(BIN_DIR, MODEL, workers=1)
-        cls.cluster.__enter__()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.cluster.__exit__(None, None, None)
+        cls.cluster = cls.enterClassContext(Cluster(BIN_DIR, MODEL, workers=1))
 
     def generate(self, *arguments, **options):
         return run("pagoda", "generate", "--http", self.cluster.ready["http"], *arguments, **options)
@@ -87,7 +82,8 @@ class CtlTest(unittest.TestCase):
             self.assertRegex(result.stderr, r"^pagoda [a-z ]+: .*[a-z]{3}")
 
     def test_wrong_usage_is_status_2_and_help_is_0(self):
-        for command in (["generate"], ["kv", "stats"], ["chat"], ["workers"], ["drain", "worker-0"], ["health", NOBODY]):
+        for command in (["generate"], ["kv", "stats"], ["chat"], ["workers"], ["drain", "worker-0"],
+                        ["health", NOBODY]):
             wrong = run("pagoda", *command, "--no-such-flag")
             self.assertEqual((wrong.returncode, wrong.stdout), (2, ""), command)
             self.assertIn("no-such-flag", wrong.stderr)
