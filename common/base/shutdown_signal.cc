@@ -9,15 +9,10 @@
 namespace pagoda {
 namespace {
 
-// What a signal handler may use: a lock-free atomic, a semaphore, _exit.
+// What a signal handler may use: a lock-free atomic, a semaphore, sigaction, _exit.
 std::atomic<bool> waiting = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
 sem_t received;
-
-void OnSignal(int) {
-  if (!waiting) _exit(0);
-  sem_post(&received);
-}
 
 void Handle(void (*handler)(int)) {
   struct sigaction action = {};
@@ -25,6 +20,12 @@ void Handle(void (*handler)(int)) {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+}
+
+void OnSignal(int) {
+  if (!waiting) _exit(0);
+  Handle(SIG_DFL);
+  sem_post(&received);
 }
 
 }  // namespace
@@ -39,7 +40,6 @@ void ShutdownSignal::Wait() {
   waiting = true;
   while (sem_wait(&received) != 0) {  // EINTR
   }
-  Handle(SIG_DFL);
 }
 
 }  // namespace pagoda

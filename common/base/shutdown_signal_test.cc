@@ -15,10 +15,12 @@ namespace {
 
 using Body = std::function<void(ShutdownSignal&)>;
 
+// It waits for something, or for us because it has ended.
 bool Sleeps(pid_t process) {
   std::string stat;
   std::getline(std::ifstream("/proc/" + std::to_string(process) + "/stat"), stat);
-  return stat.substr(stat.rfind(')') + 1, 2) == " S";
+  const std::string state = stat.substr(stat.rfind(')') + 1, 2);
+  return state == " S" || state == " Z";
 }
 
 // The status with which a child ends that gets the signal once it sleeps in `body`.
@@ -33,6 +35,7 @@ int StatusAfter(int signal_number, const Body& body) {
     body(signal);
     _exit(98);
   }
+  close(started[1]);
   char byte;
   EXPECT_EQ(read(started[0], &byte, 1), 1);
   while (!Sleeps(child)) usleep(1000);
@@ -40,7 +43,6 @@ int StatusAfter(int signal_number, const Body& body) {
   int status = 0;
   EXPECT_EQ(waitpid(child, &status, 0), child);
   close(started[0]);
-  close(started[1]);
   return status;
 }
 
