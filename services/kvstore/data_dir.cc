@@ -23,7 +23,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Locked while a store uses the folder. Its lines name the version folders that were there before
+// any store, which are somebody else's; the last one says that the list is whole.
 constexpr char kLockFile[] = "pagoda-kvstore.lock";
+constexpr char kListEnd[] = ".";
 constexpr char kShardFile[] = "shard_id";
 constexpr char kDiscardedPrefix[] = "discarded-";
 constexpr size_t kShardIdDigits = 32;
@@ -31,6 +34,15 @@ constexpr size_t kShardIdDigits = 32;
 bool IsVersion(const std::string& name) {
   return name.size() > 1 && name[0] == 'v' &&
          std::all_of(name.begin() + 1, name.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::set<std::string> VersionFolders(const std::string& path) {
+  std::set<std::string> folders;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
+    if (IsVersion(entry.path().filename())) folders.insert(entry.path().filename());
+  }
+  return folders;
 }
 
 Status Unusable(const std::string& path, std::string_view why) {
@@ -44,7 +56,6 @@ StatusOr<std::unique_ptr<DataDir>> DataDir::Open(const std::string& path) {
   fs::create_directories(path, error);
   if (error) return Unusable(path, error.message());
   std::string lock_path = path + "/" + kLockFile;
-  bool was_ours = fs::exists(lock_path, error);
   int lock = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0640);
   if (lock < 0) return Unusable(path, std::strerror(errno));
   if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
@@ -52,7 +63,9 @@ StatusOr<std::unique_ptr<DataDir>> DataDir::Open(const std::string& path) {
     return absl::FailedPreconditionError("\"" + path + "\" is used by another store");
   }
   std::unique_ptr<DataDir> folder(new DataDir(path, lock));
-  folder->DiscardUnknownVersions(was_ours);
+  StatusOr<std::set<std::string>> foreign = folder->ForeignFolders();
+  if (!foreign.ok()) return Unusable(path, std::string(foreign.status().message()));
+  folder->DiscardUnknownVersions(*foreign);
   folder->ReadShardId();
   return folder;
 }
@@ -62,27 +75,31 @@ DataDir::~DataDir() {
   close(lock_);
 }
 
-// A folder that was somebody else's keeps its v2, also at later starts: the lock file names it.
-void DataDir::DiscardUnknownVersions(bool was_ours) {
-  std::error_code error;
+StatusOr<std::set<std::string>> DataDir::ForeignFolders() const {
   const std::string lock_path = path_ + "/" + kLockFile;
   std::set<std::string> foreign;
-  std::ifstream names(lock_path);
-  for (std::string name; std::getline(names, name);) foreign.insert(name);
-  std::vector<std::string> unknown;
-  bool left_over = false;
+  std::ifstream list(lock_path);
+  for (std::string name; std::getline(list, name);) {
+    if (name == kListEnd) return foreign;
+    foreign.insert(name);
+  }
+  foreign = VersionFolders(path_);  // no store has been here, or it did not get this far
+  std::ofstream fresh(lock_path, std::ios::trunc);
+  for (const std::string& name : foreign) fresh << name << '\n';
+  fresh << kListEnd << '\n' << std::flush;
+  if (!fresh) return absl::DataLossError(std::string(kLockFile) + " cannot be written");
+  return foreign;
+}
+
+void DataDir::DiscardUnknownVersions(const std::set<std::string>& foreign) {
+  for (const std::string& name : VersionFolders(path_)) {
+    if (name != "v1" && !foreign.contains(name)) Discard(name);
+  }
+  std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(path_, error)) {
-    std::string name = entry.path().filename();
-    if (IsVersion(name) && name != "v1" && !foreign.contains(name)) unknown.push_back(name);
-    left_over |= name.starts_with(kDiscardedPrefix);
+    // Left by a kill, or it is being deleted already.
+    if (entry.path().filename().string().starts_with(kDiscardedPrefix)) return Discard("");
   }
-  if (!was_ours) {
-    std::ofstream keep(lock_path, std::ios::app);
-    for (const std::string& name : unknown) keep << name << '\n';
-    return;
-  }
-  for (const std::string& name : unknown) Discard(name);
-  if (unknown.empty() && left_over) Discard("");
 }
 
 void DataDir::Discard(const std::string& name) {

@@ -7,6 +7,7 @@
 #define PAGODA_SERVICES_KVSTORE_DATA_DIR_H_
 
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -34,7 +35,9 @@ class DataDir {
 
  private:
   DataDir(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
-  void DiscardUnknownVersions(bool was_ours);
+  // The version folders that are somebody else's: those of before the first store.
+  StatusOr<std::set<std::string>> ForeignFolders() const;
+  void DiscardUnknownVersions(const std::set<std::string>& foreign);
   void ReadShardId();
   void Discard(const std::string& name);
 

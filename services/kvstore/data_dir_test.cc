@@ -90,5 +90,14 @@ TEST_F(DataDirTest, AFolderThatNoStoreUsedKeepsWhatItHolds) {
   EXPECT_FALSE(Exists("v3"));
 }
 
+TEST_F(DataDirTest, AFirstStartThatWasKilledLeavesNobodysFolderToTheNext) {
+  MakeFile("v2");
+  MakeFile("v3");
+  std::ofstream(path_ + "/pagoda-kvstore.lock") << "v2\n";  // and the kill came
+  EXPECT_EQ((*DataDir::Open(path_))->discarded(), 0);
+  EXPECT_TRUE(Exists("v2/blocks"));
+  EXPECT_TRUE(Exists("v3/blocks"));
+}
+
 }  // namespace
 }  // namespace pagoda::kvstore
