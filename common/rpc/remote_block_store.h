@@ -5,7 +5,8 @@
 // retry, and it does not decide when to stop asking.
 //
 // - It asks the store who it is (store_handshake.h). One without a protocol version of ours fails
-//   every call at once, as if it were gone; limits that are smaller than ours are kept.
+//   every call at once, as if it were gone; limits that are smaller than ours are kept: a lookup or
+//   Get of more blocks than it allows fails as a whole.
 // - Get checks each header (its checksum, key and place in the prefix) before the sink sees it,
 //   copies once with the checksum in that pass, and lends memory of its own. What fails is reported
 //   back to the store.

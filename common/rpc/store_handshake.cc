@@ -70,7 +70,7 @@ void StoreHandshake::Answered(const Status& status, const v1::DescribeResponse& 
   }
   if (peer_ == Peer::kForeign) Log(LogLevel::kInfo, "the KV store speaks our protocol again");
   peer_ = Peer::kOurs;
-  refused_instance_ = 0;
+  refused_instance_.reset();
   limits_ = {Smaller(kOwnLimits.message_bytes, answer.max_message_bytes()),
              Smaller(kOwnLimits.keys_per_call, answer.max_keys_per_call())};
 }

@@ -1,10 +1,10 @@
 // What a client knows of the KV store it talks to: whether they have a protocol version in common
 // (R25), the store's limits, and which instance answers (R28).
 //
-// The store is asked (Describe) with the first call, with the first after a connection broke, and
-// again once a second while there are calls: a store may be replaced between two calls without
-// either of them failing. No call waits for the answer: until it is there, calls go as if the
-// store were one of ours, and end at their deadlines if it is not.
+// The store is asked (Describe) when the client is made, with the first call after one that found
+// no store, and once a second while there are calls: a store may be replaced between two calls
+// without either of them failing. No call waits for the answer: until it is there, calls go as if
+// the store were one of ours, and end at their deadlines if it is not.
 //
 // What was learned of an instance ends with the connection to it, or with the next answer.
 //
@@ -13,6 +13,7 @@
 #define PAGODA_COMMON_RPC_STORE_HANDSHAKE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "common/base/clock.h"
@@ -43,7 +44,7 @@ class StoreHandshake {
   bool TryAsk(TimePoint now);
   // The end of a question for which TryAsk was true.
   void Answered(const Status& status, const v1::DescribeResponse& answer);
-  // A call ended because there was no connection, or none any more.
+  // A call ended UNAVAILABLE: there is no connection, none any more, or a store that refuses.
   void ConnectionLost();
 
  private:
@@ -58,7 +59,7 @@ class StoreHandshake {
   Peer peer_ ABSL_GUARDED_BY(mutex_) = Peer::kUnknown;
   StoreLimits limits_ ABSL_GUARDED_BY(mutex_);
   uint64_t instance_id_ ABSL_GUARDED_BY(mutex_) = 0;       // the last that answered; 0: none yet
-  uint64_t refused_instance_ ABSL_GUARDED_BY(mutex_) = 0;  // whose mismatch is in the log
+  std::optional<uint64_t> refused_instance_ ABSL_GUARDED_BY(mutex_);  // its mismatch is in the log
   bool asking_ ABSL_GUARDED_BY(mutex_) = false;
   TimePoint next_question_ ABSL_GUARDED_BY(mutex_) = TimePoint::min();
 };

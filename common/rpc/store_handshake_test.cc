@@ -59,6 +59,12 @@ TEST_F(StoreHandshakeTest, R25AStoreOfAForeignProtocolIsAbsentAnAlarmAndOneError
   EXPECT_TRUE(handshake_.Limits().ok());
 }
 
+TEST_F(StoreHandshakeTest, R25AForeignStoreThatDoesNotNameItselfIsOneErrorLineToo) {
+  DescribeResponse nameless = Store(0, kProtocolMax + 1, kProtocolMax + 3);
+  EXPECT_THAT(LogOf(nameless), HasSubstr("\"level\":\"error\""));
+  EXPECT_EQ(LogOf(nameless), "") << "it is known";
+}
+
 TEST_F(StoreHandshakeTest, R25ARangeThatOverlapsOursIsOneOfUs) {
   Hear(Store(7, 0, kProtocolMax + 3));
   EXPECT_TRUE(handshake_.Limits().ok());
