@@ -34,14 +34,16 @@ TEST(HttpStreamTest, ChunksReachTheClientAsTheyAreWritten) {
   EXPECT_THAT(client.ReadUntil("hello\n"), StartsWith("HTTP/1.1 200"));
 }
 
-// More than the sockets' buffers hold: it cannot have been written at once.
+// More than the sockets' buffers hold, of which the client's is small: it cannot have been written
+// at once.
 const std::string kLong(7 << 20, 'x');
+constexpr int kSmallBuffer = 4096;
 
 TEST(HttpStreamTest, AnAnswerThatIsCompleteWhenTheServerStopsStillReachesItsClient) {
   HttpLimits limits;
   limits.stop_timeout = std::chrono::minutes(4);
   TestServer server(limits);
-  LoopbackSocket client(server.address());
+  LoopbackSocket client(server.address(), kSmallBuffer);
   client.Send(kHeld);
   auto responder = server.TakeHeld();
   ASSERT_NE(responder, nullptr);
@@ -62,7 +64,7 @@ TEST(HttpStreamTest, AClientThatDoesNotReadDoesNotHoldUpAStop) {
   limits.stop_timeout = std::chrono::milliseconds(20);
   limits.stall_timeout = std::chrono::hours(1);
   TestServer server(limits);
-  LoopbackSocket client(server.address());
+  LoopbackSocket client(server.address(), kSmallBuffer);
   client.Send(kHeld);
   auto responder = server.TakeHeld();
   ASSERT_NE(responder, nullptr);

@@ -98,7 +98,7 @@ class Supervisor {
   void StartAgain(Child& child);
   // Restarts those whose time has come; returns when the next one's comes.
   TimePoint RestartDue();
-  // Kills those that were started again and are not ready in time; returns when the next one is due.
+  // Kills those that were started again and are not ready in time; returns when the next is due.
   TimePoint KillHanging();
   void WaitForEvent(TimePoint deadline);
   Status TakeOutput(Child& child);

@@ -81,7 +81,8 @@ class Engine {
   // Checks the request and hands it to the engine. After OK the sink hears OnFinish exactly once;
   // after an error never. Errors name the field, the value and the limit:
   //   INVALID_ARGUMENT    a field is wrong, or block_keys differ from the worker's
-  //   RESOURCE_EXHAUSTED  the queue is full, or the request could never fit into the pool
+  //   OUT_OF_RANGE        the request could never fit into the pool
+  //   RESOURCE_EXHAUSTED  the queue is full
   //   UNAVAILABLE         draining or stopped
   StatusOr<SequenceId> Submit(GenerationRequest request, std::shared_ptr<TokenSink> sink);
 
