@@ -35,6 +35,11 @@ class GenerationTest : public ::testing::Test {
     core_.limits.resume_wait = std::chrono::milliseconds(50);
     monitor_.Start();
   }
+  // A sink hears the end before the generation has let go of what it uses.
+  ~GenerationTest() override {
+    active_.CancelAll();
+    EXPECT_TRUE(active_.WaitUntilEmpty(SystemClock::Get()->Now() + std::chrono::seconds(60)));
+  }
 
   FakeWorker& Add(std::string name, FakeWorker::Script script) {
     workers_.push_back(std::make_unique<FakeWorker>(std::move(name), std::move(script)));
