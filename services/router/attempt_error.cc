@@ -9,6 +9,7 @@ namespace pagoda::router {
 Status PublicError(const Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kFailedPrecondition:  // another worker has come to its address
       return absl::UnavailableError("the worker went away or takes no requests");
     case absl::StatusCode::kInternal:
     case absl::StatusCode::kUnknown:

@@ -129,6 +129,15 @@ TEST_F(GenerationTest, EachWorkerIsAskedOnceWhenEveryPoolIsTooSmall) {
   for (auto& worker : workers_) EXPECT_EQ(worker->requests().size(), 1u);
 }
 
+TEST_F(GenerationTest, AnotherWorkerAtAnOldAddressIsNotTheClientsFault) {
+  Add("a", [](const auto&) {
+    return FakeAnswer{.status = absl::FailedPreconditionError("not this worker's space")};
+  });
+  auto sink = std::make_shared<RecordingSink>();
+  Generation::Start(&core_, Plan(), sink);
+  EXPECT_EQ(sink->End().status.code(), absl::StatusCode::kUnavailable);
+}
+
 TEST_F(GenerationTest, AWorkerThatSendsMoreThanWasAskedForIsCancelled) {
   Add("a", [](const auto&) {
     return FakeAnswer{.messages = {ByteIds("ab"), ByteIds("c"), ByteIds("de")}, .hang = true};
