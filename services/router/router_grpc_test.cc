@@ -150,7 +150,6 @@ TEST_F(RouterGrpcTest, StoppingTheRouterTellsASlowReaderWhyItsAnswerEnds) {
   ASSERT_TRUE(stream->Read(&message));
   auto stop = std::async(std::launch::async, [&] { router_->Stop(); });
   EXPECT_TRUE(worker.WaitForCancel());
-  EXPECT_EQ(stop.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
   while (stream->Read(&message)) {
   }
   grpc::Status status = stream->Finish();
