@@ -12,6 +12,18 @@ namespace pagoda::rpc {
 // Of the client; the model's own come on top. The set is searched for each token.
 inline constexpr int kMaxStopTokenIds = 256;
 
+// Of one prompt.
+inline constexpr uint32_t kMaxChoices = 16;
+
+// Added up for each token.
+inline constexpr int kMaxLogitBiases = 1024;
+
+// The sampler divides by it.
+inline constexpr float kMinRepetitionPenalty = 0.01f;
+inline constexpr float kMaxRepetitionPenalty = 2.0f;
+inline constexpr float kMaxPenalty = 2.0f;  // of presence and frequency, either sign
+inline constexpr float kMaxLogitBias = 100.0f;
+
 // Higher goes first.
 inline constexpr int32_t kMaxPriority = 100;
 inline constexpr int32_t kMinPriority = -kMaxPriority;

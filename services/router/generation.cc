@@ -29,6 +29,7 @@ Generation::Generation(RouterCore* core, RequestPlan plan, std::shared_ptr<Gener
       stop_ids_(StopIds(plan_)),
       sink_(std::move(sink)),
       detokenizer_(&plan_.model->text().tokenizer()),
+      stop_strings_(plan_.stop_strings),
       keys_(plan_, {}, core->workers->Live()) {}
 
 std::shared_ptr<Generation> Generation::Start(RouterCore* core, RequestPlan plan,
@@ -176,9 +177,11 @@ v1::WorkerGenerateRequest Generation::MakeRequest() const {
   request.set_request_id(plan_.request_id);
   request.mutable_prompt_ids()->Assign(plan_.prompt_ids.begin(), plan_.prompt_ids.end());
   request.mutable_output_ids()->Assign(output_ids_.begin(), output_ids_.end());
+  request.set_choice_index(plan_.choice);
   *request.mutable_sampling() = plan_.sampling;
   v1::StopConditions* stop = request.mutable_stop();
   stop->set_max_tokens(plan_.max_tokens);
+  stop->set_min_tokens(plan_.min_tokens);
   stop->mutable_stop_token_ids()->Assign(plan_.stop_token_ids.begin(), plan_.stop_token_ids.end());
   stop->set_ignore_eos(plan_.ignore_eos);
   request.set_space_required(std::string(worker_->space.view()));
@@ -217,32 +220,52 @@ void Generation::OnMessage(const v1::WorkerGenerateResponse& message) {
   size_t total = output_ids_.size() + static_cast<size_t>(message.token_ids_size());
   overrun_ = total > plan_.max_tokens || finish_ != v1::FINISH_REASON_UNSPECIFIED;
   if (overrun_) return Abandon(absl::InternalError("the worker sent more than was asked for"));
+  if (message.has_usage()) usage_ = message.usage();
   if (message.token_ids_size() > 0) {
     core_->placement->OnFirstToken(ticket_);
-    Deliver(message.token_ids());
+    Deliver({message.token_ids().data(), static_cast<size_t>(message.token_ids_size())});
+    if (stop_strings_.found()) return;
   }
   if (message.finish_reason() != v1::FINISH_REASON_UNSPECIFIED) {
     finish_ = message.finish_reason();
-    usage_ = message.usage();
   }
 }
 
-void Generation::Deliver(const google::protobuf::RepeatedField<uint32_t>& ids) {
-  output_ids_.insert(output_ids_.end(), ids.begin(), ids.end());
+// What becomes certain through an output token that has just been added.
+std::string Generation::Text(uint32_t id) {
+  const std::string text = stop_ids_.contains(id) ? "" : detokenizer_.Feed(id);
+  return output_ids_.size() > plan_.min_tokens ? stop_strings_.Feed(text)
+                                               : stop_strings_.Pass(text);
+}
+
+void Generation::Deliver(std::span<const uint32_t> ids) {
   space_ = worker_->space;
   const std::string& name = worker_->name();
   if (workers_.empty() || workers_.back() != name) workers_.push_back(name);
   std::string text;
-  for (uint32_t id : ids) {
-    if (!stop_ids_.contains(id)) text += detokenizer_.Feed(id);
+  size_t used = 0;  // tokens behind a stop string are none of the answer's
+  while (used < ids.size() && !stop_strings_.found()) {
+    output_ids_.push_back(ids[used]);
+    text += Text(ids[used++]);
   }
-  sink_->OnTokens({ids.data(), static_cast<size_t>(ids.size())}, text, name);
+  sink_->OnTokens(ids.first(used), text, name);
+  if (!stop_strings_.found()) return;
+  finish_ = v1::STOP;
+  Abandon(absl::CancelledError("a stop string was found"));
+}
+
+// The answer is whole, though the worker has not said so.
+Status Generation::Complete() {
+  usage_.set_prompt_tokens(static_cast<uint32_t>(plan_.prompt_ids.size()));
+  usage_.set_completion_tokens(static_cast<uint32_t>(output_ids_.size()));
+  return absl::OkStatus();
 }
 
 // How the attempt ended, from the stream's status, its last message and why it was given up.
 Status Generation::EndStatus(const Status& stream_status, const Status& abandoned) {
   if (Status why = cancelled(); !why.ok()) return why;
   if (overrun_) return abandoned;
+  if (stop_strings_.found()) return Complete();
   if (finish_ == v1::STOP || finish_ == v1::LENGTH) return absl::OkStatus();
   if (absl::IsDataLoss(stream_status)) return stream_status;  // not even when it looks complete
   // Complete, and only its last message was lost: there is nothing to ask another worker for.
@@ -251,11 +274,7 @@ Status Generation::EndStatus(const Status& stream_status, const Status& abandone
   } else if (output_ids_.size() == plan_.max_tokens) {
     finish_ = v1::LENGTH;
   }
-  if (finish_ == v1::STOP || finish_ == v1::LENGTH) {
-    usage_.set_prompt_tokens(static_cast<uint32_t>(plan_.prompt_ids.size()));
-    usage_.set_completion_tokens(static_cast<uint32_t>(output_ids_.size()));
-    return absl::OkStatus();
-  }
+  if (finish_ == v1::STOP || finish_ == v1::LENGTH) return Complete();
   if (!abandoned.ok()) return abandoned;
   if (!stream_status.ok()) return stream_status;
   if (finish_ == v1::CANCELLED) {
@@ -290,9 +309,10 @@ void Generation::OnDone(Status stream_status, bool reached) {
   Status status = EndStatus(stream_status, ended.abandoned);
   if (status.ok()) {
     core_->killers->OnFinished(fingerprint_);
-    if (std::string rest = detokenizer_.Finish(); !rest.empty()) {
-      sink_->OnTokens({}, rest, worker_->name());
-    }
+    std::string rest = stop_strings_.Feed(detokenizer_.Finish());
+    rest += stop_strings_.Finish();
+    if (!rest.empty()) sink_->OnTokens({}, rest, worker_->name());
+    if (stop_strings_.found()) finish_ = v1::STOP;
     return End(status);
   }
   if (Status why = cancelled(); !why.ok()) return End(why);

@@ -3,15 +3,16 @@
 //
 // Life of a generation:
 //   1. Start: keys are made, a place is chosen and counted, the worker's stream is opened
-//   2. token batches arrive; their text goes to the sink as it becomes certain
+//   2. token batches arrive; their text goes to the sink as it becomes certain: a stop string is
+//      found before anything of it was given out, and ends the worker's stream
 //   3. the stream ends: with a finish reason, the sink hears OnEnd
 //   4. or it breaks, its worker hangs, or it passes a limit of GenerationLimits (Tick cancels it):
 //      - before the first token: another worker is tried, kMaxAttempts in all; without one the sink
 //        hears OnEnd with the error at once, so that the client may try another router
 //      - after it: the same request with the delivered tokens as output_ids goes to another worker
 //        of equal space, kMaxResumes times; without one it waits up to `resume_wait` for one to
-//        come. Tokens depend on the request alone, and text that is held back for half a character
-//        stays here, so the client sees no seam.
+//        come. Tokens depend on the request alone, and text that is held back (half a character,
+//        the start of a stop string) stays here, so the client sees no seam.
 //      A worker that drains may end the stream with UNAVAILABLE; the request moves as in 4, and it
 //      is not counted as a failure (kMaxHandovers). Nor is a worker whose KV pool is too small
 //      (OUT_OF_RANGE). An instance that failed is not asked again, and a worker that the client
@@ -38,6 +39,7 @@
 
 #include "common/base/mutex.h"
 #include "common/text/detokenizer.h"
+#include "common/text/stop_strings.h"
 #include "pagoda/v1/types.pb.h"
 #include "pagoda/v1/worker.pb.h"
 #include "services/router/killer_table.h"
@@ -103,8 +105,10 @@ class Generation final : public std::enable_shared_from_this<Generation> {
   void Abandon(Status why);
   void OnDone(Status stream_status, bool reached);
   Status EndStatus(const Status& stream_status, const Status& abandoned);
+  Status Complete();
   void CloseBooks(bool broken);
-  void Deliver(const google::protobuf::RepeatedField<uint32_t>& ids);
+  void Deliver(std::span<const uint32_t> ids);
+  std::string Text(uint32_t id);
   void End(const Status& status);
   Status cancelled() const;  // OK: it is not
 
@@ -116,6 +120,7 @@ class Generation final : public std::enable_shared_from_this<Generation> {
   // Touched only by the attempt that is running; one follows the other.
   std::shared_ptr<GenerationSink> sink_;
   text::Detokenizer detokenizer_;
+  text::StopStrings stop_strings_;
   PromptKeys keys_;  // of the prompt and the first keyed_outputs_ of output_ids_
   size_t keyed_outputs_ = 0;
   std::vector<uint32_t> output_ids_;  // delivered

@@ -197,6 +197,69 @@ TEST_F(ResumeTest, R70R6AStreamCutAfterEveryTokenContinuesWithoutASeam) {
   }
 }
 
+TEST_F(ResumeTest, AStopStringEndsTheAnswerAndTheWorkersStreamAndNothingOfItComesOut) {
+  FakeWorker& a = Add("a", [](const auto& request) {
+    FakeAnswer answer = Continue(request, "one END two");
+    answer.hang = true;
+    return answer;
+  });
+  RequestPlan plan = Plan();
+  plan.stop_strings = {"two", "END"};
+  auto sink = Start(std::move(plan));
+  RecordingSink::Result result = End(*sink);
+  EXPECT_TRUE(result.status.ok()) << result.status;
+  EXPECT_EQ(result.finish, v1::STOP);
+  EXPECT_EQ(sink->text(), "one ");
+  EXPECT_EQ(sink->ids(), ByteIds("one END"));
+  EXPECT_EQ(result.usage.completion_tokens(), 7u);
+  EXPECT_EQ(result.usage.prompt_tokens(), 1u);
+  EXPECT_TRUE(a.WaitForCancel());
+}
+
+TEST_F(ResumeTest, R70AStopStringIsFoundWhereverTheStreamIsCut) {
+  std::atomic<size_t> cut = 0;
+  constexpr char kLong[] = "E EN one END two";
+  auto script = [&](const auto& request) {
+    return request.output_ids_size() == 0 && cut < 100
+               ? Continue(request, kLong, cut.exchange(100), kGone)
+               : Continue(request, kLong);
+  };
+  Add("a", script);
+  Add("b", script);
+  for (size_t index = 0; index < 12; ++index) {
+    SCOPED_TRACE("cut after " + std::to_string(index));
+    cut = index;
+    RequestPlan plan = Plan("q" + std::to_string(index));
+    plan.stop_strings = {"END"};
+    auto sink = Start(std::move(plan));
+    RecordingSink::Result result = End(*sink);
+    ASSERT_TRUE(result.status.ok()) << result.status;
+    EXPECT_EQ(result.finish, v1::STOP);
+    EXPECT_EQ(result.usage.resumed(), index);
+    EXPECT_EQ(sink->text(), "E EN one ");
+    EXPECT_EQ(sink->ids(), ByteIds("E EN one END"));
+  }
+}
+
+TEST_F(ResumeTest, NoStopStringIsLookedForBeforeMinTokens) {
+  Add("a", [](const auto& request) { return Continue(request, "END ENDEND"); });
+  RequestPlan plan = Plan();
+  plan.stop_strings = {"END"};
+  plan.min_tokens = 5;  // "END E": what begins before its end is not found
+  auto sink = Start(std::move(plan));
+  EXPECT_EQ(End(*sink).finish, v1::STOP);
+  EXPECT_EQ(sink->text(), "END END");
+}
+
+TEST_F(ResumeTest, WhatOnlyBeganLikeAStopStringComesAtTheEnd) {
+  Add("a", [](const auto& request) { return Continue(request, "one EN"); });
+  RequestPlan plan = Plan();
+  plan.stop_strings = {"END"};
+  auto sink = Start(std::move(plan));
+  EXPECT_EQ(End(*sink).finish, v1::STOP);  // the model's own stop
+  EXPECT_EQ(sink->text(), "one EN");
+}
+
 TEST_F(ResumeTest, AnAnswerWhoseWorkerDiedIsNotTheClientsFaultWhenTheNextPoolIsTooSmall) {
   core_.limits.resume_wait = Duration::zero();
   auto script = [](const auto& request) {

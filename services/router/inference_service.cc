@@ -9,6 +9,7 @@
 #include "common/rpc/deadline.h"
 #include "common/rpc/grpc_status.h"
 #include "pagoda/v1/inference.grpc.pb.h"
+#include "services/router/field_error.h"
 #include "services/router/generation.h"
 
 namespace pagoda::router {
@@ -36,6 +37,7 @@ class GenerateCall final : public grpc::ServerWriteReactor<v1::GenerateResponse>
   void Begin() {
     auto plan = PlanRequest(*request_, core_->model, core_->plan_limits());
     if (!plan.ok()) return Fail(plan.status());
+    if (request_->n() > 1) return Fail(UnsupportedField("n", "only 1 is supported in gRPC yet"));
     plan->arrived = core_->clock->Now();
     plan->deadline = Deadline();
     return_token_ids_ = plan->return_token_ids;

@@ -1,5 +1,9 @@
 #include "services/router/killer_table.h"
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/message.h>
+
 #include <algorithm>
 #include <string>
 
@@ -19,9 +23,20 @@ void AppendIds(const std::vector<uint32_t>& ids, Sha256& hash) {
   hash.Update({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(uint32_t)});
 }
 
+// Equal for equal messages, in this process: maps have no order of their own.
+std::string Serialized(const google::protobuf::Message& message) {
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream out(&stream);
+  out.SetSerializationDeterministic(true);
+  message.SerializeToCodedStream(&out);
+  out.Trim();
+  return bytes;
+}
+
 }  // namespace
 
-// Within this process only, so the host's byte order and protobuf's serialisation will do.
+// Within this process only, so the host's byte order will do.
 RequestFingerprint FingerprintOf(const RequestPlan& plan) {
   Sha256 hash;
   AppendIds(plan.prompt_ids, hash);
@@ -30,7 +45,7 @@ RequestFingerprint FingerprintOf(const RequestPlan& plan) {
   hash.Update({reinterpret_cast<const char*>(limits), sizeof(limits)});
   v1::SamplingParams sampling = plan.sampling;
   sampling.clear_seed();
-  hash.Update(sampling.SerializeAsString());
+  hash.Update(Serialized(sampling));
   return RequestFingerprint{LoadLe<uint64_t>(hash.Finish().data())};
 }
 

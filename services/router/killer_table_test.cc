@@ -5,6 +5,17 @@
 namespace pagoda::router {
 namespace {
 
+TEST(FingerprintTest, OfEqualBiasesIsEqualHoweverTheyCame) {
+  RequestPlan up, down;
+  for (uint32_t i = 0; i < 100; ++i) {
+    (*up.sampling.mutable_logit_bias())[i] = static_cast<float>(i);
+    (*down.sampling.mutable_logit_bias())[99 - i] = static_cast<float>(99 - i);
+  }
+  EXPECT_EQ(FingerprintOf(up), FingerprintOf(down));
+  (*up.sampling.mutable_logit_bias())[5] = 0;
+  EXPECT_NE(FingerprintOf(up), FingerprintOf(down));
+}
+
 class KillerTableTest : public ::testing::Test {
  protected:
   static constexpr RequestFingerprint kPoison{1}, kBystander{2};

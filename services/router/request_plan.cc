@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/random.h"
 #include "common/base/utf8.h"
 #include "common/kv/record.h"
@@ -17,18 +18,7 @@ constexpr float kLeastTemperature = 1e-5f;
 constexpr char kNotBuilt[] = "is not supported yet; leave it out";
 
 Status CheckNotBuilt(const v1::GenerateRequest& request) {
-  const v1::SamplingParams& sampling = request.sampling();
-  if (request.has_n() && request.n() != 1) return UnsupportedField("n", "only 1 is supported yet");
   if (request.has_top_logprobs()) return UnsupportedField("top_logprobs", kNotBuilt);
-  if (sampling.min_p() != 0) return UnsupportedField("min_p", kNotBuilt);
-  if (sampling.presence_penalty() != 0) return UnsupportedField("presence_penalty", kNotBuilt);
-  if (sampling.frequency_penalty() != 0) return UnsupportedField("frequency_penalty", kNotBuilt);
-  if (sampling.has_repetition_penalty() && sampling.repetition_penalty() != 1) {
-    return UnsupportedField("repetition_penalty", kNotBuilt);
-  }
-  if (sampling.logit_bias_size() > 0) return UnsupportedField("logit_bias", kNotBuilt);
-  if (request.stop().min_tokens() > 0) return UnsupportedField("min_tokens", kNotBuilt);
-  if (request.stop().stop_size() > 0) return UnsupportedField("stop", kNotBuilt);
   if (request.has_retention()) return UnsupportedField("retention", kNotBuilt);
   if (request.cache_scope().shared_tokens() > 0) {
     return UnsupportedField("cache_scope.shared_tokens", kNotBuilt);
@@ -36,13 +26,68 @@ Status CheckNotBuilt(const v1::GenerateRequest& request) {
   return absl::OkStatus();
 }
 
-Status CheckSampling(const v1::SamplingParams& sampling) {
-  if (sampling.has_temperature() && !(sampling.temperature() >= 0 && sampling.temperature() <= 2)) {
-    return InvalidField("temperature",
-                        std::to_string(sampling.temperature()) + " is not between 0 and 2");
+Status CheckToken(std::string_view field, uint32_t id, uint32_t vocabulary) {
+  if (id < vocabulary) return absl::OkStatus();
+  return InvalidField(field, std::to_string(id) + " is not below the vocabulary's size of " +
+                                 std::to_string(vocabulary));
+}
+
+Status CheckRange(std::string_view field, float value, float min, float max) {
+  if (value >= min && value <= max) return absl::OkStatus();  // not NaN
+  return InvalidField(field, absl::StrCat(value, " is not between ", min, " and ", max));
+}
+
+Status CheckLogitBias(const v1::SamplingParams& sampling, uint32_t vocabulary) {
+  if (sampling.logit_bias_size() > rpc::kMaxLogitBiases) {
+    return InvalidField("logit_bias", std::to_string(sampling.logit_bias_size()) +
+                                          " tokens are over the limit of " +
+                                          std::to_string(rpc::kMaxLogitBiases));
   }
+  for (const auto& [token, bias] : sampling.logit_bias()) {
+    PAGODA_RETURN_IF_ERROR(CheckToken("logit_bias", token, vocabulary));
+    PAGODA_RETURN_IF_ERROR(
+        CheckRange("logit_bias", bias, -rpc::kMaxLogitBias, rpc::kMaxLogitBias));
+  }
+  return absl::OkStatus();
+}
+
+Status CheckSampling(const v1::SamplingParams& sampling, uint32_t vocabulary) {
+  if (sampling.has_temperature()) {
+    PAGODA_RETURN_IF_ERROR(CheckRange("temperature", sampling.temperature(), 0, 2));
+  }
+  PAGODA_RETURN_IF_ERROR(CheckRange("min_p", sampling.min_p(), 0, 1));
+  PAGODA_RETURN_IF_ERROR(CheckRange("presence_penalty", sampling.presence_penalty(),
+                                    -rpc::kMaxPenalty, rpc::kMaxPenalty));
+  PAGODA_RETURN_IF_ERROR(CheckRange("frequency_penalty", sampling.frequency_penalty(),
+                                    -rpc::kMaxPenalty, rpc::kMaxPenalty));
+  if (sampling.has_repetition_penalty()) {
+    PAGODA_RETURN_IF_ERROR(CheckRange("repetition_penalty", sampling.repetition_penalty(),
+                                      rpc::kMinRepetitionPenalty, rpc::kMaxRepetitionPenalty));
+  }
+  PAGODA_RETURN_IF_ERROR(CheckLogitBias(sampling, vocabulary));
   if (sampling.has_top_p() && !(sampling.top_p() > 0 && sampling.top_p() <= 1)) {
     return InvalidField("top_p", std::to_string(sampling.top_p()) + " is not over 0 and up to 1");
+  }
+  return absl::OkStatus();
+}
+
+Status CheckText(std::string_view field, std::string_view text) {
+  size_t valid = Utf8ValidPrefix(text);
+  if (valid == text.size()) return absl::OkStatus();
+  return InvalidField(field, "not valid UTF-8 at byte " + std::to_string(valid));
+}
+
+Status CheckStopStrings(const v1::StopConditions& stop) {
+  if (stop.stop_size() > kMaxStopStrings) {
+    return InvalidField("stop", std::to_string(stop.stop_size()) + " texts are over the limit of " +
+                                    std::to_string(kMaxStopStrings));
+  }
+  for (const std::string& text : stop.stop()) {
+    if (text.empty() || text.size() > kMaxStopStringBytes) {
+      return InvalidField("stop", std::to_string(text.size()) + " bytes long; 1 to " +
+                                      std::to_string(kMaxStopStringBytes) + " are allowed");
+    }
+    PAGODA_RETURN_IF_ERROR(CheckText("stop", text));
   }
   return absl::OkStatus();
 }
@@ -53,6 +98,10 @@ Status CheckRest(const v1::GenerateRequest& request, const ServedModel& model,
     return InvalidField("priority", std::to_string(request.priority()) + " is not between " +
                                         std::to_string(rpc::kMinPriority) + " and " +
                                         std::to_string(rpc::kMaxPriority));
+  }
+  if (request.has_n() && (request.n() < 1 || request.n() > rpc::kMaxChoices)) {
+    return InvalidField("n", std::to_string(request.n()) + " is not between 1 and " +
+                                 std::to_string(rpc::kMaxChoices));
   }
   if (request.tenant().size() > kMaxTenantBytes) {
     return InvalidField("tenant", std::to_string(request.tenant().size()) +
@@ -73,13 +122,7 @@ Status CheckRest(const v1::GenerateRequest& request, const ServedModel& model,
                                               std::to_string(rpc::kMaxStopTokenIds));
   }
   uint32_t vocabulary = model.text().tokenizer().vocabulary_size();
-  for (uint32_t id : stops) {
-    if (id >= vocabulary) {
-      return InvalidField("stop_token_ids", std::to_string(id) +
-                                                " is not below the vocabulary's size of " +
-                                                std::to_string(vocabulary));
-    }
-  }
+  for (uint32_t id : stops) PAGODA_RETURN_IF_ERROR(CheckToken("stop_token_ids", id, vocabulary));
   return absl::OkStatus();
 }
 
@@ -91,12 +134,6 @@ Status TooLong(std::string_view field, size_t tokens, bool at_least, uint32_t ma
                           " output tokens exceed the context of " + std::to_string(max_model_len) +
                           " tokens",
                       "context_length_exceeded");
-}
-
-Status CheckText(std::string_view field, std::string_view text) {
-  size_t valid = Utf8ValidPrefix(text);
-  if (valid == text.size()) return absl::OkStatus();
-  return InvalidField(field, "not valid UTF-8 at byte " + std::to_string(valid));
 }
 
 StatusOr<std::vector<uint32_t>> EncodeChat(const v1::ChatMessages& chat, const ServedModel& model,
@@ -197,11 +234,18 @@ StatusOr<RequestPlan> PlanRequest(const v1::GenerateRequest& request,
   RequestPlan plan;
   PAGODA_ASSIGN_OR_RETURN(plan.model_name, model->Resolve(request.model()));
   PAGODA_RETURN_IF_ERROR(CheckNotBuilt(request));
-  PAGODA_RETURN_IF_ERROR(CheckSampling(request.sampling()));
+  PAGODA_RETURN_IF_ERROR(
+      CheckSampling(request.sampling(), model->text().tokenizer().vocabulary_size()));
+  PAGODA_RETURN_IF_ERROR(CheckStopStrings(request.stop()));
   PAGODA_RETURN_IF_ERROR(CheckRest(request, *model, limits));
   PAGODA_ASSIGN_OR_RETURN(plan.prompt_ids, EncodePrompt(request, *model, limits.max_model_len));
   PAGODA_ASSIGN_OR_RETURN(plan.max_tokens,
                           MaxTokens(request, plan.prompt_ids.size(), limits.max_model_len));
+  plan.min_tokens = request.stop().min_tokens();
+  if (plan.min_tokens > plan.max_tokens) {
+    return InvalidField("min_tokens", std::to_string(plan.min_tokens) + " is over max_tokens " +
+                                          std::to_string(plan.max_tokens));
+  }
 
   plan.request_id = RandomHex128();
   plan.model = model;
@@ -213,6 +257,7 @@ StatusOr<RequestPlan> PlanRequest(const v1::GenerateRequest& request,
   plan.stop_token_ids.assign(request.stop().stop_token_ids().begin(),
                              request.stop().stop_token_ids().end());
   plan.ignore_eos = request.stop().ignore_eos();
+  plan.stop_strings.assign(request.stop().stop().begin(), request.stop().stop().end());
   plan.scope = ScopeOf(request.cache_scope());
   plan.scope_field = request.cache_scope();
   plan.tenant = request.tenant();

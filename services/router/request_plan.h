@@ -20,6 +20,8 @@ namespace pagoda::router {
 
 // Limits that the protos promise to clients.
 inline constexpr size_t kMaxRoleBytes = 64;
+inline constexpr int kMaxStopStrings = 4;
+inline constexpr size_t kMaxStopStringBytes = 1024;
 inline constexpr uint32_t kDefaultMaxTokens = 16;  // of /v1/completions, as OpenAI's
 
 struct RequestPlan {
@@ -28,9 +30,12 @@ struct RequestPlan {
   std::shared_ptr<const ServedModel> model;
   std::vector<uint32_t> prompt_ids;
   v1::SamplingParams sampling;  // seed set, temperature and top_p explicit
+  uint32_t choice = 0;          // which of the client's n; part of the random numbers' key
   uint32_t max_tokens = 0;
+  uint32_t min_tokens = 0;
   std::vector<uint32_t> stop_token_ids;  // the client's
   bool ignore_eos = false;
+  std::vector<std::string> stop_strings;
   CacheScope scope = CacheScope::Tenant();
   v1::CacheScope scope_field;
   std::string tenant;

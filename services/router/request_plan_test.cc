@@ -115,6 +115,27 @@ TEST_F(RequestPlanTest, BadFieldsAreNamed) {
   EXPECT_EQ(field([](R r) { r.mutable_stop()->add_stop_token_ids(512); }), "stop_token_ids");
   EXPECT_EQ(field([](R r) { r.mutable_stop()->mutable_stop_token_ids()->Resize(257, 1); }),
             "stop_token_ids");
+  EXPECT_EQ(field([](R r) { r.mutable_stop()->set_min_tokens(17); }), "min_tokens");
+  EXPECT_EQ(field([](R r) { r.mutable_stop()->add_stop(""); }), "stop");
+  EXPECT_EQ(field([](R r) { r.mutable_stop()->add_stop("\xff"); }), "stop");
+  EXPECT_EQ(field([](R r) { r.mutable_stop()->add_stop(std::string(1025, 's')); }), "stop");
+  EXPECT_EQ(field([](R r) {
+              for (int i = 0; i < 5; ++i) r.mutable_stop()->add_stop("s");
+            }),
+            "stop");
+  EXPECT_EQ(field([](R r) { r.mutable_sampling()->set_min_p(1.1f); }), "min_p");
+  EXPECT_EQ(field([](R r) { r.mutable_sampling()->set_presence_penalty(2.1f); }),
+            "presence_penalty");
+  EXPECT_EQ(field([](R r) { r.mutable_sampling()->set_frequency_penalty(-2.1f); }),
+            "frequency_penalty");
+  EXPECT_EQ(field([](R r) { r.mutable_sampling()->set_repetition_penalty(0); }),
+            "repetition_penalty");
+  EXPECT_EQ(field([](R r) { (*r.mutable_sampling()->mutable_logit_bias())[512] = 1; }),
+            "logit_bias");
+  EXPECT_EQ(field([](R r) { (*r.mutable_sampling()->mutable_logit_bias())[1] = 101; }),
+            "logit_bias");
+  EXPECT_EQ(field([](R r) { r.set_n(0); }), "n");
+  EXPECT_EQ(field([](R r) { r.set_n(17); }), "n");
   EXPECT_EQ(field([](R r) { r.set_priority(101); }), "priority");
   EXPECT_EQ(field([](R r) { r.set_tenant(std::string(257, 't')); }), "tenant");
 }
@@ -128,11 +149,7 @@ TEST_F(RequestPlanTest, WhatIsNotBuiltIsRefusedByName) {
     return ErrorField(status);
   };
   using R = v1::GenerateRequest&;
-  EXPECT_EQ(field([](R r) { r.set_n(2); }), "n");
   EXPECT_EQ(field([](R r) { r.set_top_logprobs(0); }), "top_logprobs");
-  EXPECT_EQ(field([](R r) { r.mutable_stop()->add_stop("x"); }), "stop");
-  EXPECT_EQ(field([](R r) { r.mutable_stop()->set_min_tokens(1); }), "min_tokens");
-  EXPECT_EQ(field([](R r) { r.mutable_sampling()->set_min_p(0.1f); }), "min_p");
   EXPECT_EQ(field([](R r) { r.mutable_retention(); }), "retention");
   EXPECT_EQ(field([](R r) { r.mutable_cache_scope()->set_shared_tokens(1); }),
             "cache_scope.shared_tokens");

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -440,6 +441,30 @@ TEST_F(RouterHttpTest, CacheScopeNoneSendsNoKeys) {
   EXPECT_EQ(worker.requests()[1].block_keys().size(), 3 * 32u);
 }
 
+TEST_F(RouterHttpTest, EachPromptGetsItsChoicesAndIsCountedOnce) {
+  FakeWorker& worker = Add("w0", [](const auto& request) {
+    return AnswerText(request, std::to_string(request.prompt_ids_size()) + "/" +
+                                   std::to_string(request.choice_index()));
+  });
+  auto response = client_.Post("/v1/completions", R"({"prompt":[[5],[6,7]],"n":3})", Deadline());
+  ASSERT_TRUE(response.ok()) << response.status();
+  ASSERT_EQ(response->status, 200) << response->body;
+  json body = json::parse(response->body);
+  ASSERT_EQ(body["choices"].size(), 6u);
+  const char* texts[] = {"1/0", "1/1", "1/2", "2/0", "2/1", "2/2"};
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_EQ(body["choices"][i]["index"], i);
+    EXPECT_EQ(body["choices"][i]["text"], texts[i]);
+  }
+  EXPECT_EQ(body["usage"]["prompt_tokens"], 3);
+  EXPECT_EQ(body["usage"]["completion_tokens"], 18);
+  std::set<uint64_t> seeds;
+  for (const auto& request : worker.requests()) {
+    if (request.prompt_ids_size() == 1) seeds.insert(request.sampling().seed());
+  }
+  EXPECT_EQ(seeds.size(), 1u) << "the choices differ by their index, not by their seed";
+}
+
 TEST_F(RouterHttpTest, BadRequestsAre4xxWithAllKeysAndTheRouterGoesOn) {
   Add("w0", Says("x"));
   struct Case {
@@ -457,7 +482,7 @@ TEST_F(RouterHttpTest, BadRequestsAre4xxWithAllKeysAndTheRouterGoesOn) {
         {text, R"({"prompt":"q","max_tokens":512})", 400, "max_tokens"},
         {text, R"({"prompt":[600]})", 400, "prompt"},
         {text, R"({"prompt":"q","model":"gpt-4"})", 404, "model"},
-        {text, R"({"prompt":"q","n":2})", 400, "n"},
+        {text, R"({"prompt":"q","n":17})", 400, "n"},
         {text, R"({"prompt":["a",""]})", 400, "prompt"},
         {chat, R"({"messages":[]})", 400, "messages"},
         {chat, R"({"messages":[{"role":"user","content":1}]})", 400, "messages[0].content"},

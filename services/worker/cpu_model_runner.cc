@@ -88,30 +88,24 @@ StatusOr<Ticket> CpuModelRunner::Launch(const StepPlan& plan) {
 void CpuModelRunner::Sample(const StepPlan& plan) {
   sampled_.assign(plan.num_samples, {});
   if (plan.num_samples == 0) return;
-  const int64_t vocabulary = options_.config.vocabulary;
-  const auto share = [&](int thread) {
-    return PartOf(plan.num_samples, options_.team->size(), thread);
-  };
   options_.team->Run([&](int thread) {
-    for (int64_t i = share(thread).begin; i < share(thread).end; ++i) {
-      if (!options_.ops->all_finite(forward_->logits(i), vocabulary)) {
-        sampled_[i].outcome = SampleOutcome::kNonFiniteLogits;
-      }
+    const Range share = PartOf(plan.num_samples, options_.team->size(), thread);
+    for (int64_t i = share.begin; i < share.end; ++i) {
+      sampled_[i] = SampleRow(plan, i, samplers_[thread]);
     }
   });
-  for (int32_t i = 0; i < plan.num_samples; ++i) {
-    LogitsMask* mask = plan.samples[i].mask;
-    if (mask == nullptr || sampled_[i].outcome != SampleOutcome::kToken) continue;
-    mask->Apply({forward_->logits(i), static_cast<size_t>(vocabulary)});
+}
+
+SampledToken CpuModelRunner::SampleRow(const StepPlan& plan, int64_t index, Sampler& sampler) {
+  const std::span<float> logits(forward_->logits(index),
+                                static_cast<size_t>(options_.config.vocabulary));
+  if (!options_.ops->all_finite(logits.data(), std::ssize(logits))) {
+    return {.outcome = SampleOutcome::kNonFiniteLogits};
   }
-  options_.team->Run([&](int thread) {
-    for (int64_t i = share(thread).begin; i < share(thread).end; ++i) {
-      if (sampled_[i].outcome != SampleOutcome::kToken) continue;
-      const PlanSample& sample = plan.samples[i];
-      sampled_[i] =
-          samplers_[thread].Sample(logits(i), sample.params, plan.positions[sample.row] + 1);
-    }
-  });
+  const PlanSample& sample = plan.samples[index];
+  if (sample.mask != nullptr) sample.mask->Apply(logits);
+  if (sample.penalties != nullptr) sample.penalties->Apply(logits);
+  return sampler.Sample(logits, sample.params, plan.positions[sample.row] + 1);
 }
 
 Status CpuModelRunner::Collect(Ticket ticket, StepResult& result) {

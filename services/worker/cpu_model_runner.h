@@ -29,7 +29,7 @@ class CpuModelRunner final : public ModelRunner {
   // Everything that it holds beside the KV pool, the weights included.
   MemoryBudget budget() const;
 
-  // [vocabulary] logits of sample `i` of the last launched step, masked; valid until the next
+  // [vocabulary] logits of sample `i` of the last launched step, processed; valid until the next
   // Launch.
   std::span<const float> logits(int32_t i) const {
     return {forward_->logits(i), static_cast<size_t>(options_.config.vocabulary)};
@@ -39,6 +39,7 @@ class CpuModelRunner final : public ModelRunner {
   explicit CpuModelRunner(const Options& options) : options_(options) {}
 
   void Sample(const StepPlan& plan);
+  SampledToken SampleRow(const StepPlan& plan, int64_t index, Sampler& sampler);
 
   const Options options_;
   PlanBounds bounds_;

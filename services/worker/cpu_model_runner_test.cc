@@ -102,7 +102,7 @@ TEST_F(CpuModelRunnerTest, TheDrawIsThatOfTheSampledTokensPosition) {
   }
 }
 
-class Ban final : public LogitsMask {
+class Ban final : public LogitsProcessor {
  public:
   explicit Ban(std::vector<uint32_t> allowed) : allowed_(std::move(allowed)) {}
   void Apply(std::span<float> logits) override {
@@ -131,6 +131,35 @@ TEST_F(CpuModelRunnerTest, TheMaskDecidesWhatMayBeSampledForItsRowOnly) {
   EXPECT_NE(sampled[0].token, 300u);
   EXPECT_EQ(sampled[1].token, 300u);
   EXPECT_EQ(sampled[2].outcome, SampleOutcome::kNothingAllowed);
+}
+
+// Sees what was done before it.
+class Raise final : public LogitsProcessor {
+ public:
+  explicit Raise(uint32_t token) : token_(token) {}
+  void Apply(std::span<float> logits) override { logits[token_] += 1000; }
+
+ private:
+  const uint32_t token_;
+};
+
+TEST_F(CpuModelRunnerTest, PenaltiesComeAfterTheMaskAndForTheirRowOnly) {
+  RunnerHarness harness(gguf_, {.threads = 2});
+  const std::vector<uint32_t> tokens = SomeTokens(8, 512);
+  RunnerHarness::Sequence sequences[3];
+  for (auto& sequence : sequences) {
+    sequence = harness.NewSequence(8);
+    harness.Plan(sequence, tokens, false);
+  }
+  Ban only_300({300});
+  Raise raise_301(301), raise_302(302);
+  harness.plan().samples[1].penalties = &raise_302;
+  harness.plan().samples[2].mask = &only_300;
+  harness.plan().samples[2].penalties = &raise_301;
+  const std::vector<SampledToken> sampled = harness.Step();
+  EXPECT_NE(sampled[0].token, 302u);
+  EXPECT_EQ(sampled[1].token, 302u);
+  EXPECT_EQ(sampled[2].token, 300u) << "what the mask forbids stays forbidden";
 }
 
 TEST_F(CpuModelRunnerTest, NonFiniteLogitsEndTheirOwnRowOnly) {

@@ -325,10 +325,11 @@ void Engine::Deliver(Sequence& sequence, const SampledToken& sampled, TimePoint 
       return EndNonFinite(sequence);
     case SampleOutcome::kNothingAllowed:
       return Finish(sequence, FinishReason::kError,
-                    absl::InternalError("the logits mask allows no token"));
+                    absl::InternalError("mask and penalties allow no token"));
   }
   Live& live = LiveOf(sequence);
   if (live.last_token == TimePoint{}) {
+    live.sink->OnPromptDone(sequence.usage());
     metrics_->time_to_first_token_seconds.Observe(ToSeconds(now - live.submitted));
   } else {
     metrics_->inter_token_latency_seconds.Observe(ToSeconds(now - live.last_token));

@@ -25,6 +25,11 @@ class Stream final : public TokenSink {
     return tokens_.size() < kMaxBufferedTokens;
   }
 
+  void OnPromptDone(const GenerationUsage& usage) override {
+    MutexLock lock(mutex_);
+    prompt_usage_ = usage;
+  }
+
   void OnToken(TokenId token) override {
     MutexLock lock(mutex_);
     tokens_.push_back(token);
@@ -68,6 +73,8 @@ class Stream final : public TokenSink {
     message_.Clear();
     message_.mutable_token_ids()->Assign(tokens_.begin(), tokens_.end());
     tokens_.clear();
+    if (prompt_usage_) FillUsage(*prompt_usage_, *message_.mutable_usage());
+    prompt_usage_.reset();
     writing_ = true;
     if (last && result_->status.ok()) {
       FillFinish(*result_, message_);
@@ -87,6 +94,7 @@ class Stream final : public TokenSink {
   // Valid until the call is finished, which happens under the mutex.
   grpc::ServerWriteReactor<Response>* const reactor_;
   std::vector<TokenId> tokens_ ABSL_GUARDED_BY(mutex_);
+  std::optional<GenerationUsage> prompt_usage_ ABSL_GUARDED_BY(mutex_);  // not sent yet
   std::optional<GenerationResult> result_ ABSL_GUARDED_BY(mutex_);
   Response message_ ABSL_GUARDED_BY(mutex_);
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;

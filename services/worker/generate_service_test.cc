@@ -62,7 +62,7 @@ class GenerateServiceTest : public ::testing::Test {
 
   struct Answer {
     std::vector<TokenId> tokens;
-    v1::WorkerGenerateResponse last;
+    v1::WorkerGenerateResponse first, last;
     grpc::Status status;
   };
 
@@ -71,6 +71,7 @@ class GenerateServiceTest : public ::testing::Test {
     auto reader = stub_->Generate(&context, request);
     Answer answer;
     while (reader->Read(&answer.last)) {
+      if (answer.tokens.empty()) answer.first = answer.last;
       answer.tokens.insert(answer.tokens.end(), answer.last.token_ids().begin(),
                            answer.last.token_ids().end());
     }
@@ -101,6 +102,8 @@ TEST_F(GenerateServiceTest, StreamsEveryTokenOnceAndThenUsage) {
   EXPECT_TRUE(answer.status.ok()) << answer.status.error_message();
   EXPECT_EQ(answer.tokens, FakeModel::Generate(prompt, 20, 5, kVocabulary));
   EXPECT_EQ(answer.last.finish_reason(), v1::LENGTH);
+  EXPECT_EQ(answer.first.usage().prompt_tokens(), 6u) << "for who hears no more";
+  EXPECT_EQ(answer.first.usage().computed(), 6u);
   EXPECT_EQ(answer.last.usage().prompt_tokens(), 6u);
   EXPECT_EQ(answer.last.usage().completion_tokens(), 20u);
   EXPECT_EQ(answer.last.usage().computed(), 6u);

@@ -15,6 +15,7 @@
 #include "common/base/status.h"
 #include "common/kv/block_key.h"
 #include "common/kv/block_key_chain.h"
+#include "services/worker/penalties.h"
 #include "services/worker/step_plan.h"
 
 namespace pagoda::worker {
@@ -38,7 +39,8 @@ struct GenerationRequest {
   std::vector<TokenId> output_ids;
 
   SamplingParams sampling;
-  std::shared_ptr<LogitsMask> mask;  // null: nothing is forbidden
+  PenaltyParams penalties;
+  std::shared_ptr<LogitsProcessor> mask;  // null: nothing is forbidden
   uint32_t max_tokens = 0;           // counted from the first output token, `output_ids` included
   // All ids that end the generation (the model's own as well, unless the client ignores them). The
   // one that does is sent as the last token.
@@ -83,6 +85,9 @@ class TokenSink {
   // Whether OnToken may be called once more. False pauses this sequence only; who makes room again
   // calls Engine::Wake.
   virtual bool HasRoom() = 0;
+
+  // Before the first OnToken: what is known of the usage by then.
+  virtual void OnPromptDone(const GenerationUsage&) {}
 
   // REQUIRES: HasRoom().
   virtual void OnToken(TokenId token) = 0;

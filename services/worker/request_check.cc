@@ -39,6 +39,8 @@ Status CheckRequest(const GenerationRequest& request, const RequestLimits& limit
   PAGODA_RETURN_IF_ERROR(CheckTokenIds("prompt_ids", request.prompt_ids, limits.vocabulary_size));
   PAGODA_RETURN_IF_ERROR(CheckTokenIds("output_ids", request.output_ids, limits.vocabulary_size));
   PAGODA_RETURN_IF_ERROR(CheckSamplingParams(request.sampling));
+  PAGODA_RETURN_IF_ERROR(
+      CheckPenaltyParams(request.penalties, limits.vocabulary_size, request.max_tokens));
   const auto kv_tokens = static_cast<int32_t>(total - 1);  // the last token is never computed
   const int32_t blocks = BlocksFor(kv_tokens, limits.block_tokens);
   if (blocks > limits.num_blocks) {

@@ -22,7 +22,7 @@ struct RequestLimits {
 };
 
 // Errors name the field, its value and the limit:
-//   INVALID_ARGUMENT    prompt_ids, output_ids, max_tokens or sampling
+//   INVALID_ARGUMENT    prompt_ids, output_ids, max_tokens, sampling or penalties
 //   OUT_OF_RANGE        the pool (or, without chunked prefill, a step) could never hold it
 Status CheckRequest(const GenerationRequest& request, const RequestLimits& limits);
 

@@ -24,15 +24,6 @@ Status NotBuilt(std::string_view field) {
 }
 
 Status RefuseWhatIsNotBuilt(const v1::WorkerGenerateRequest& message) {
-  const v1::SamplingParams& sampling = message.sampling();
-  if (sampling.min_p() != 0) return NotBuilt("sampling.min_p");
-  if (sampling.presence_penalty() != 0) return NotBuilt("sampling.presence_penalty");
-  if (sampling.frequency_penalty() != 0) return NotBuilt("sampling.frequency_penalty");
-  if (sampling.has_repetition_penalty() && sampling.repetition_penalty() != 1) {
-    return NotBuilt("sampling.repetition_penalty");
-  }
-  if (!sampling.logit_bias().empty()) return NotBuilt("sampling.logit_bias");
-  if (message.stop().min_tokens() != 0) return NotBuilt("stop.min_tokens");
   if (message.has_top_logprobs()) return NotBuilt("top_logprobs");
   if (message.retention().method_case() != v1::Retention::METHOD_NOT_SET) {
     return NotBuilt("retention");
@@ -55,9 +46,25 @@ StatusOr<SamplingParams> Sampling(const v1::WorkerGenerateRequest& message) {
   }
   if (from.top_k() > INT32_MAX) return OutOfRange("sampling.top_k", from.top_k(), "at most 2^31-1");
   to.top_k = static_cast<int32_t>(from.top_k());
+  to.min_p = from.min_p();
   if (!from.has_seed()) return absl::InvalidArgumentError("sampling.seed is not set");
   to.seed = from.seed();
   to.choice = message.choice_index();
+  return to;
+}
+
+StatusOr<PenaltyParams> ToPenalties(const v1::WorkerGenerateRequest& message) {
+  const v1::SamplingParams& from = message.sampling();
+  if (from.logit_bias().size() > rpc::kMaxLogitBiases) {
+    return OutOfRange("sampling.logit_bias", static_cast<double>(from.logit_bias().size()),
+                      absl::StrCat("at most ", rpc::kMaxLogitBiases, " tokens"));
+  }
+  PenaltyParams to;
+  to.min_tokens = message.stop().min_tokens();
+  to.logit_bias.assign(from.logit_bias().begin(), from.logit_bias().end());
+  if (from.has_repetition_penalty()) to.repetition_penalty = from.repetition_penalty();
+  to.frequency_penalty = from.frequency_penalty();
+  to.presence_penalty = from.presence_penalty();
   return to;
 }
 
@@ -128,6 +135,7 @@ StatusOr<GenerationRequest> FromProto(const v1::WorkerGenerateRequest& message,
   request.prompt_ids.assign(message.prompt_ids().begin(), message.prompt_ids().end());
   request.output_ids.assign(message.output_ids().begin(), message.output_ids().end());
   PAGODA_ASSIGN_OR_RETURN(request.sampling, Sampling(message));
+  PAGODA_ASSIGN_OR_RETURN(request.penalties, ToPenalties(message));
   if (!message.stop().has_max_tokens()) {
     return absl::InvalidArgumentError("stop.max_tokens is not set");
   }
@@ -153,15 +161,18 @@ StatusOr<GenerationRequest> FromProto(const v1::WorkerGenerateRequest& message,
 
 void FillFinish(const GenerationResult& result, v1::WorkerGenerateResponse& message) {
   message.set_finish_reason(ToProto(result.reason));
-  v1::Usage& usage = *message.mutable_usage();
-  usage.set_prompt_tokens(result.usage.prompt_tokens);
-  usage.set_completion_tokens(result.usage.completion_tokens);
-  usage.set_computed(result.usage.computed);
-  usage.set_local(result.usage.local);
-  usage.set_ram(result.usage.ram);
-  usage.set_disk(result.usage.disk);
-  usage.set_recomputed(result.usage.recomputed);
-  usage.set_pushed(result.usage.pushed);
+  FillUsage(result.usage, *message.mutable_usage());
+}
+
+void FillUsage(const GenerationUsage& from, v1::Usage& to) {
+  to.set_prompt_tokens(from.prompt_tokens);
+  to.set_completion_tokens(from.completion_tokens);
+  to.set_computed(from.computed);
+  to.set_local(from.local);
+  to.set_ram(from.ram);
+  to.set_disk(from.disk);
+  to.set_recomputed(from.recomputed);
+  to.set_pushed(from.pushed);
 }
 
 }  // namespace pagoda::worker

@@ -28,6 +28,8 @@ struct WorkerModel {
 StatusOr<GenerationRequest> FromProto(const v1::WorkerGenerateRequest& message,
                                       const WorkerModel& model);
 
+void FillUsage(const GenerationUsage& from, v1::Usage& to);
+
 // The last message of a stream that ended well.
 void FillFinish(const GenerationResult& result, v1::WorkerGenerateResponse& message);
 

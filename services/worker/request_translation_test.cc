@@ -37,6 +37,12 @@ TEST(RequestTranslationTest, CarriesEveryFieldOver) {
   message.set_choice_index(3);
   message.mutable_sampling()->set_top_k(40);
   message.mutable_sampling()->set_top_p(0.9f);
+  message.mutable_sampling()->set_min_p(0.1f);
+  message.mutable_sampling()->set_presence_penalty(0.5f);
+  message.mutable_sampling()->set_frequency_penalty(-0.5f);
+  message.mutable_sampling()->set_repetition_penalty(1.5f);
+  (*message.mutable_sampling()->mutable_logit_bias())[9] = -3;
+  message.mutable_stop()->set_min_tokens(2);
   message.mutable_sampling()->set_seed(99);
   message.mutable_stop()->add_stop_token_ids(11);
   message.set_block_keys(std::string(32, 'a') + std::string(32, 'b'));
@@ -53,6 +59,12 @@ TEST(RequestTranslationTest, CarriesEveryFieldOver) {
   EXPECT_EQ(request->sampling.temperature, 0.5f);
   EXPECT_EQ(request->sampling.top_k, 40);
   EXPECT_EQ(request->sampling.top_p, 0.9f);
+  EXPECT_EQ(request->sampling.min_p, 0.1f);
+  EXPECT_EQ(request->penalties.presence_penalty, 0.5f);
+  EXPECT_EQ(request->penalties.frequency_penalty, -0.5f);
+  EXPECT_EQ(request->penalties.repetition_penalty, 1.5f);
+  EXPECT_THAT(request->penalties.logit_bias, ElementsAre(std::pair(9u, -3.0f)));
+  EXPECT_EQ(request->penalties.min_tokens, 2u);
   EXPECT_EQ(request->sampling.seed, 99u);
   EXPECT_EQ(request->sampling.choice, 3u);
   EXPECT_EQ(request->max_tokens, 4u);
@@ -93,6 +105,7 @@ TEST(RequestTranslationTest, DefaultsAreThoseOfTheProto) {
   EXPECT_EQ(request->sampling.temperature, 1.0f);
   EXPECT_EQ(request->sampling.top_p, 1.0f);
   EXPECT_EQ(request->sampling.top_k, 0);
+  EXPECT_FALSE(request->penalties.any());
   EXPECT_FALSE(request->block_keys.has_value());
   EXPECT_TRUE(request->cache.scope.keyed());
   EXPECT_EQ(request->cache.scope.shared_tokens(), 0u);
@@ -128,12 +141,10 @@ TEST(RequestTranslationTest, BadFieldsAreRefusedByName) {
        [](Message& m) { m.mutable_cache_scope()->set_kind(static_cast<v1::CacheScope::Kind>(9)); }},
       {"space_required", absl::StatusCode::kFailedPrecondition,
        [](Message& m) { m.set_space_required(std::string(32, 'x')); }},
-      {"min_p", unbuilt, [](Message& m) { m.mutable_sampling()->set_min_p(0.1f); }},
-      {"repetition_penalty", unbuilt,
-       [](Message& m) { m.mutable_sampling()->set_repetition_penalty(1.1f); }},
-      {"logit_bias", unbuilt,
-       [](Message& m) { (*m.mutable_sampling()->mutable_logit_bias())[1] = 2; }},
-      {"min_tokens", unbuilt, [](Message& m) { m.mutable_stop()->set_min_tokens(1); }},
+      {"logit_bias", invalid,
+       [](Message& m) {
+         for (int i = 0; i < 1025; ++i) (*m.mutable_sampling()->mutable_logit_bias())[i] = 2;
+       }},
       {"top_logprobs", unbuilt, [](Message& m) { m.set_top_logprobs(0); }},
       {"retention", unbuilt,
        [](Message& m) { m.mutable_retention()->mutable_h2o()->set_heavy(1); }},

@@ -40,11 +40,14 @@ SampledToken Sampler::Sample(std::span<const float> logits, const SamplingParams
   }
   logits_.assign(logits.begin(), logits.end());
   const float scale = 1.0f / params.temperature;
+  if (params.min_p > 0.0f) {
+    Weigh(max, scale);
+    KeepMinP(params.min_p);
+  }
   if (params.top_k > 0 && params.top_k < count) KeepTopK(params.top_k);
-  if (params.top_p < 1.0f) KeepTopP(params.top_p, max, scale);
+  if (params.top_p < 1.0f) KeepTopP(params.top_p, Weigh(max, scale));
 
-  const float total = ops_.exp_sum(
-      {.x = logits_.data(), .count = count, .max = max, .scale = scale, .e = weights_.data()});
+  const float total = Weigh(max, scale);
   const double target = DrawUniform(params.seed, params.choice, position) * total;
   double sum = 0.0;
   int32_t last = best;  // a total that rounded up may leave the target out of reach
@@ -55,6 +58,20 @@ SampledToken Sampler::Sample(std::span<const float> logits, const SamplingParams
     if (sum > target) break;
   }
   return {.token = static_cast<uint32_t>(last)};
+}
+
+float Sampler::Weigh(float max, float scale) {
+  return ops_.exp_sum({.x = logits_.data(),
+                       .count = std::ssize(logits_),
+                       .max = max,
+                       .scale = scale,
+                       .e = weights_.data()});
+}
+
+void Sampler::KeepMinP(float min_p) {
+  for (size_t id = 0; id < logits_.size(); ++id) {
+    if (weights_[id] < min_p) logits_[id] = kForbidden;
+  }
 }
 
 void Sampler::KeepTopK(int32_t k) {
@@ -74,10 +91,8 @@ void Sampler::KeepTopK(int32_t k) {
   KeepOnly(candidates_);
 }
 
-void Sampler::KeepTopP(float top_p, float max, float scale) {
+void Sampler::KeepTopP(float top_p, double total) {
   const auto count = static_cast<int64_t>(logits_.size());
-  const double total = ops_.exp_sum(
-      {.x = logits_.data(), .count = count, .max = max, .scale = scale, .e = weights_.data()});
   const double least = (1.0 - double{top_p}) * total / static_cast<double>(count);
   candidates_.clear();
   for (int32_t id = 0; id < count; ++id) {

@@ -108,6 +108,27 @@ TEST(SamplerTest, TopPTakesEqualTokensByTheirIds) {
   EXPECT_EQ(kept.back(), 39u);
 }
 
+TEST(SamplerTest, MinPKeepsWhatIsLikelyBesideTheLikeliest) {
+  const float ln2 = 0.69314718f;
+  // Relative to the likeliest: 1/4, 1, 1/2, 1/8; the thresholds stand clear of them.
+  const std::vector<float> logits = {ln2, 3 * ln2, 2 * ln2, 0};
+  using ::testing::ElementsAre;
+  EXPECT_THAT(Kept(logits, {.temperature = 1, .min_p = 0.3f}), ElementsAre(1, 2));
+  EXPECT_THAT(Kept(logits, {.temperature = 1, .min_p = 0.2f}), ElementsAre(0, 1, 2));
+  EXPECT_THAT(Kept(logits, {.temperature = 1, .min_p = 1}), ElementsAre(1));
+  // The temperature comes first: at 2 the square roots count, 1/2, 1, 0.71, 0.35.
+  EXPECT_THAT(Kept(logits, {.temperature = 2, .min_p = 0.3f}), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(Kept(logits, {.temperature = 2, .min_p = 0.6f}), ElementsAre(1, 2));
+}
+
+TEST(SamplerTest, TopPWorksOnWhatMinPLeft) {
+  const float ln2 = 0.69314718f;
+  // After min-p 0.4 the probabilities are 2/3 and 1/3: 0.6 is reached by the first alone.
+  const std::vector<float> logits = {3 * ln2, 2 * ln2, ln2, ln2};
+  EXPECT_THAT(Kept(logits, {.temperature = 1, .top_p = 0.6f, .min_p = 0.4f}),
+              ::testing::ElementsAre(0));
+}
+
 TEST(SamplerTest, TopPWorksOnWhatTopKLeft) {
   const float ln2 = 0.69314718f;
   // After top-k 2 the probabilities are 2/3 and 1/3: 0.6 is reached by the first alone. On the

@@ -16,6 +16,7 @@ struct SamplingParams {
   float temperature = 0.0f;  // 0 = greedy; otherwise in [1e-5, 1e5]
   int32_t top_k = 0;         // 0 = off
   float top_p = 1.0f;        // in (0, 1]; 1 = off
+  float min_p = 0.0f;        // in [0, 1]; 0 = off
   uint64_t seed = 0;         // always set by the caller, also if the client gave none
   uint32_t choice = 0;       // index among the n choices of one request
 };
@@ -37,6 +38,10 @@ inline Status CheckSamplingParams(const SamplingParams& params) {
   if (!(params.top_p > 0.0f && params.top_p <= 1.0f)) {
     return absl::InvalidArgumentError("top_p: " + std::to_string(params.top_p) +
                                       " is not above 0 and at most 1");
+  }
+  if (!(params.min_p >= 0.0f && params.min_p <= 1.0f)) {
+    return absl::InvalidArgumentError("min_p: " + std::to_string(params.min_p) +
+                                      " is not between 0 and 1");
   }
   return absl::OkStatus();
 }

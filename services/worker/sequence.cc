@@ -15,6 +15,9 @@ Sequence::Sequence(SequenceId id, GenerationRequest request, BlockKeyChain keys,
   tokens_.insert(tokens_.end(), request_.output_ids.begin(), request_.output_ids.end());
   tokens_.reserve(request_.prompt_ids.size() + request_.max_tokens);
   keys_.Append(tokens_);
+  if (!request_.penalties.any()) return;
+  penalties_.emplace(request_.penalties, request_.stop_token_ids, request_.prompt_ids);
+  for (TokenId token : request_.output_ids) penalties_->Append(token);
 }
 
 std::span<const BlockRef> Sequence::matchable() const {
@@ -25,6 +28,7 @@ std::span<const BlockRef> Sequence::matchable() const {
 std::optional<FinishReason> Sequence::Append(TokenId token) {
   tokens_.push_back(token);
   keys_.Append(std::span(&token, 1));
+  if (penalties_) penalties_->Append(token);
   const auto& stops = request_.stop_token_ids;
   if (std::find(stops.begin(), stops.end(), token) != stops.end()) return FinishReason::kStop;
   if (num_output() >= static_cast<int32_t>(request_.max_tokens)) return FinishReason::kLength;

@@ -60,6 +60,9 @@ class Sequence {
   // The refs that may be matched or loaded: at least the last token is always computed.
   std::span<const BlockRef> matchable() const;
 
+  // Null when the request has none.
+  Penalties* penalties() { return penalties_ ? &*penalties_ : nullptr; }
+
   // Adds a sampled token. Returns why the sequence ends with it, if it does.
   std::optional<FinishReason> Append(TokenId token);
 
@@ -97,6 +100,7 @@ class Sequence {
   const TimePoint arrival_;  // moved back by the request's age
   std::vector<TokenId> tokens_;
   BlockKeyChain keys_;
+  std::optional<Penalties> penalties_;
   int32_t high_water_ = 0;  // the furthest frontier ever
   std::array<uint32_t, kNumBlockSources> tokens_by_source_{};
   uint32_t recomputed_ = 0;

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <vector>
+
 #include "services/worker/testing/test_sequences.h"
 
 namespace pagoda::worker {
@@ -43,6 +46,31 @@ TEST(SequenceTest, EndsAtAStopTokenOrAtItsLimit) {
   EXPECT_EQ(sequence->Append(5), FinishReason::kLength);
   sequence = MakeSequence(1, request, 4);
   EXPECT_EQ(sequence->Append(41), FinishReason::kStop);
+}
+
+TEST(SequenceTest, R70PenaltiesAreTheSameWhetherTokensCameHereOrInAnEarlierAttempt) {
+  GenerationRequest request = Request(Tokens(4), 9);
+  EXPECT_EQ(MakeSequence(1, request, 4)->penalties(), nullptr);
+  request.penalties = {.min_tokens = 3,
+                       .logit_bias = {{6, 0.5f}},
+                       .repetition_penalty = 1.5f,
+                       .frequency_penalty = 0.25f,
+                       .presence_penalty = 0.75f};
+  request.stop_token_ids = {7};
+  auto here = MakeSequence(1, request, 4);
+  for (TokenId token : {5, 6, 5}) here->Append(token);
+  request.output_ids = {5, 6};
+  auto elsewhere = MakeSequence(2, request, 4);
+  std::vector<float> a(8, 2.0f), b(8, 2.0f);
+  elsewhere->penalties()->Apply(b);
+  EXPECT_EQ(b[7], -std::numeric_limits<float>::infinity()) << "two tokens are too few";
+  elsewhere->Append(5);
+  b.assign(8, 2.0f);
+  here->penalties()->Apply(a);
+  elsewhere->penalties()->Apply(b);
+  EXPECT_EQ(a, b);
+  EXPECT_EQ(a[7], 2.0f);
+  EXPECT_EQ(a[5], 2.0f / 1.5f - 2 * 0.25f - 0.75f);
 }
 
 TEST(SequenceTest, TokensOfAnEarlierAttemptCountAgainstTheLimitButAreNotPrompt) {

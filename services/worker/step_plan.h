@@ -31,12 +31,12 @@ struct StepLimits {
   int32_t max_blocks_per_seq = 0;  // ceil(max_model_len / block_tokens)
 };
 
-// Forbids tokens for one sampled row (grammar, banned words). Set what is forbidden to -infinity
-// and leave the rest alone; the outcome must depend on the request's own tokens only. Called on the
-// engine thread, inside Launch or Collect, once per sample and step.
-class LogitsMask {
+// Changes the logits of one sampled row (grammar, banned words, penalties): to finite values, or to
+// -infinity where a token is forbidden. The outcome must depend on the request's own tokens only.
+// Called inside Launch or Collect, once per sample and step, on any thread of the runner.
+class LogitsProcessor {
  public:
-  virtual ~LogitsMask() = default;
+  virtual ~LogitsProcessor() = default;
   virtual void Apply(std::span<float> logits) = 0;  // [vocabulary]
 };
 
@@ -51,7 +51,9 @@ struct PlanSample {
   // The sampled token follows this row; its absolute position is positions[row] + 1.
   int32_t row = 0;
   SamplingParams params;
-  LogitsMask* mask = nullptr;  // not owned; null = nothing is forbidden
+  // Not owned, applied in this order; null: nothing to do. No two samples share one.
+  LogitsProcessor* mask = nullptr;
+  LogitsProcessor* penalties = nullptr;
 };
 
 struct StepPlan {
@@ -89,7 +91,7 @@ struct StepPlan {
 enum class SampleOutcome : uint8_t {
   kToken,
   kNonFiniteLogits,  // the request ends with an error and what it loaded is quarantined
-  kNothingAllowed,   // the mask left no token
+  kNothingAllowed,   // the mask and the penalties left no token
 };
 
 struct SampledToken {

@@ -13,7 +13,8 @@ void BuildStepPlan(const Scheduler::Step& step, StepPlan& plan) {
     if (chunk.samples) {
       plan.samples[plan.num_samples++] = {.row = plan.num_rows - 1,
                                           .params = sequence.request().sampling,
-                                          .mask = sequence.request().mask.get()};
+                                          .mask = sequence.request().mask.get(),
+                                          .penalties = chunk.sequence->penalties()};
     }
   }
 }

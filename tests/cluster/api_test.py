@@ -76,7 +76,7 @@ class ApiTest(unittest.TestCase):
                 (400, "/v1/completions", {**ok, "logprobs": 5}, "logprobs"),
                 (400, "/v1/chat/completions", {**chat, "messages": []}, "messages"),
                 (400, "/v1/chat/completions", {**chat, "messages": "hi"}, "messages"),
-                (400, "/v1/chat/completions", {**chat, "n": 2}, "n"),
+                (400, "/v1/chat/completions", {**chat, "n": 17}, "n"),
                 (400, "/v1/chat/completions", {**chat, "stream_options": {}}, "stream_options"),
         ]:
             with self.subTest(body=body):

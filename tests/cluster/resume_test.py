@@ -25,7 +25,9 @@ LONG_ANSWER = 200  # tokens, most of which are still to come when the worker is 
 LONGEST_ANSWER = 900  # nearly the model's context: for what must not end before a process has started or died
 RETRIES = 4  # of a kill that came late
 GREEDY = {"temperature": 0}
-SAMPLED = {"temperature": 1.0, "top_p": 0.9, "seed": 11}
+# All that makes a token depend on those before it, at once.
+SAMPLED = {"temperature": 1.0, "top_p": 0.9, "min_p": 0.001, "seed": 11, "repetition_penalty": 1.1,
+           "presence_penalty": 0.5, "frequency_penalty": 0.25, "logit_bias": {"5": 1.5, "6": -100}, "min_tokens": 20}
 
 
 class Stream:

@@ -30,7 +30,7 @@ const kernels::Ops* OpsOf(const std::string& isa) {
 }  // namespace
 
 // Keeps what a request hears, and sees each row of logits as its mask (and forbids nothing).
-class TestWorker::Client final : public worker::TokenSink, public worker::LogitsMask {
+class TestWorker::Client final : public worker::TokenSink, public worker::LogitsProcessor {
  public:
   bool HasRoom() override { return true; }
   void OnToken(TokenId token) override { answer_.tokens.push_back(token); }

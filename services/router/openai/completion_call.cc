@@ -47,7 +47,7 @@ Status CompletionCall::PlanAll() {
                             PlanRequest(prompt, core_->model, core_->plan_limits()));
     plan.arrived = core_->clock->Now();
     plan.deadline = plan.arrived + kMaxGenerationTime;
-    plans_.push_back(std::move(plan));
+    for (plan.choice = 0; plan.choice < request_.n; ++plan.choice) plans_.push_back(plan);
   }
   return absl::OkStatus();
 }
@@ -132,6 +132,10 @@ void CompletionCall::OnEnd(size_t index, const Status& status, v1::FinishReason 
     } else {
       choices_[index].finish = finish;
       AddUsage(usage, &usage_);
+      // The choices of one prompt have it in common.
+      if (index % request_.n != 0) {
+        usage_.set_prompt_tokens(usage_.prompt_tokens() - usage.prompt_tokens());
+      }
       if (request_.stream) responder_->Write(writer_->FinishEvent(index, finish));
       if (running_ == 0) FinishLocked();
     }

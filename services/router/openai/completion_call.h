@@ -1,5 +1,5 @@
 // One HTTP call to /v1/chat/completions or /v1/completions: its generations, and their way into one
-// whole response or one event stream.
+// whole response or one event stream. Choice c of prompt p has the index p * n + c.
 //
 // Headers go out with the first token, so that an error before it is a plain 4xx or 5xx. An error
 // in mid-stream becomes an error event, and the stream ends without [DONE]. A client that goes away

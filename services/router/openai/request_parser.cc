@@ -1,6 +1,7 @@
 #include "services/router/openai/request_parser.h"
 
 #include <algorithm>
+#include <charconv>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -29,15 +30,7 @@ Status RequireNeutral(const JsonFields& fields, std::string_view name,
 }
 
 Status CheckNotBuilt(const JsonFields& fields) {
-  PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "n", {1}));
   PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "best_of", {1}));
-  PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "stop", {"", json::array()}));
-  PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "presence_penalty", {0}));
-  PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "frequency_penalty", {0}));
-  PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "repetition_penalty", {1}));
-  PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "min_p", {0}));
-  PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "min_tokens", {0}));
-  PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "logit_bias", {json::object()}));
   PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "logprobs", {false}));
   PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "top_logprobs", {}));
   PAGODA_RETURN_IF_ERROR(RequireNeutral(fields, "prompt_logprobs", {}));
@@ -54,13 +47,51 @@ Status CheckNotBuilt(const JsonFields& fields) {
   return absl::OkStatus();
 }
 
-// The least and most that a number may be; NaN and infinities do not exist in JSON.
-Status ReadSampling(const JsonFields& fields, v1::SamplingParams* sampling) {
-  PAGODA_ASSIGN_OR_RETURN(auto temperature, fields.Number("temperature"));
-  if (temperature && !(*temperature >= 0 && *temperature <= 2)) {
-    return InvalidField("temperature", json(*temperature).dump() + " is not between 0 and 2");
+// A number in [min, max]. NaN and infinities do not exist in JSON.
+StatusOr<std::optional<float>> ReadNumber(const JsonFields& fields, std::string_view name,
+                                          double min, double max) {
+  PAGODA_ASSIGN_OR_RETURN(auto value, fields.Number(name));
+  if (!value) return std::optional<float>();
+  if (!(*value >= min && *value <= max)) {
+    return InvalidField(fields.Path(name), json(*value).dump() + " is not between " +
+                                               json(min).dump() + " and " + json(max).dump());
   }
-  if (temperature) sampling->set_temperature(static_cast<float>(*temperature));
+  return std::optional<float>(static_cast<float>(*value));
+}
+
+// {"token id": bias}, as OpenAI's.
+Status ReadLogitBias(const JsonFields& fields, v1::SamplingParams* sampling) {
+  const json* biases = fields.Find("logit_bias");
+  if (biases == nullptr) return absl::OkStatus();
+  if (!biases->is_object()) {
+    return InvalidField("logit_bias", TypeOf(*biases) + " is not an object");
+  }
+  const JsonFields entries(*biases, "logit_bias.");
+  for (const auto& [key, value] : biases->items()) {
+    uint32_t token = 0;
+    auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), token);
+    if (error != std::errc() || end != key.data() + key.size()) {
+      return InvalidField("logit_bias", Quote(key) + " is not a token id");
+    }
+    PAGODA_ASSIGN_OR_RETURN(auto bias, ReadNumber(entries, key, -100, 100));
+    if (bias) (*sampling->mutable_logit_bias())[token] = *bias;
+  }
+  return absl::OkStatus();
+}
+
+Status ReadPenalties(const JsonFields& fields, v1::SamplingParams* sampling) {
+  PAGODA_ASSIGN_OR_RETURN(auto presence, ReadNumber(fields, "presence_penalty", -2, 2));
+  sampling->set_presence_penalty(presence.value_or(0));
+  PAGODA_ASSIGN_OR_RETURN(auto frequency, ReadNumber(fields, "frequency_penalty", -2, 2));
+  sampling->set_frequency_penalty(frequency.value_or(0));
+  PAGODA_ASSIGN_OR_RETURN(auto repetition, ReadNumber(fields, "repetition_penalty", 0.01, 2));
+  if (repetition) sampling->set_repetition_penalty(*repetition);
+  return ReadLogitBias(fields, sampling);
+}
+
+Status ReadSampling(const JsonFields& fields, v1::SamplingParams* sampling) {
+  PAGODA_ASSIGN_OR_RETURN(auto temperature, ReadNumber(fields, "temperature", 0, 2));
+  if (temperature) sampling->set_temperature(*temperature);
   PAGODA_ASSIGN_OR_RETURN(auto top_p, fields.Number("top_p"));
   if (top_p && !(*top_p > 0 && *top_p <= 1)) {
     return InvalidField("top_p", json(*top_p).dump() + " is not over 0 and up to 1");
@@ -68,8 +99,25 @@ Status ReadSampling(const JsonFields& fields, v1::SamplingParams* sampling) {
   if (top_p) sampling->set_top_p(std::max(static_cast<float>(*top_p), 1e-30f));
   PAGODA_ASSIGN_OR_RETURN(auto top_k, fields.Int("top_k", -1, INT32_MAX));
   if (top_k && *top_k > 0) sampling->set_top_k(static_cast<uint32_t>(*top_k));  // -1, 0: all
+  PAGODA_ASSIGN_OR_RETURN(auto min_p, ReadNumber(fields, "min_p", 0, 1));
+  sampling->set_min_p(min_p.value_or(0));
+  PAGODA_RETURN_IF_ERROR(ReadPenalties(fields, sampling));
   PAGODA_ASSIGN_OR_RETURN(auto seed, fields.Int("seed", INT64_MIN, INT64_MAX));
   if (seed) sampling->set_seed(static_cast<uint64_t>(*seed));
+  return absl::OkStatus();
+}
+
+// A text or an array of texts; an empty text says nothing.
+Status ReadStopStrings(const JsonFields& fields, v1::StopConditions* stop) {
+  const json* value = fields.Find("stop");
+  if (value == nullptr) return absl::OkStatus();
+  const json texts = value->is_array() ? *value : json::array({*value});
+  for (const json& text : texts) {
+    if (!text.is_string()) {
+      return InvalidField("stop", TypeOf(text) + " is not a string or an array of strings");
+    }
+    if (text != "") stop->add_stop(text.get<std::string>());
+  }
   return absl::OkStatus();
 }
 
@@ -78,8 +126,11 @@ Status ReadStop(const JsonFields& fields, v1::StopConditions* stop) {
   PAGODA_ASSIGN_OR_RETURN(auto completion, fields.Int("max_completion_tokens", 1, kMaxUint32));
   if (completion) max_tokens = completion;
   if (max_tokens) stop->set_max_tokens(static_cast<uint32_t>(*max_tokens));
+  PAGODA_ASSIGN_OR_RETURN(auto min_tokens, fields.Int("min_tokens", 0, kMaxUint32));
+  stop->set_min_tokens(static_cast<uint32_t>(min_tokens.value_or(0)));
   PAGODA_ASSIGN_OR_RETURN(auto ignore_eos, fields.Bool("ignore_eos"));
   stop->set_ignore_eos(ignore_eos.value_or(false));
+  PAGODA_RETURN_IF_ERROR(ReadStopStrings(fields, stop));
   const json* ids = fields.Find("stop_token_ids");
   if (ids == nullptr) return absl::OkStatus();
   if (!ids->is_array()) return InvalidField("stop_token_ids", TypeOf(*ids) + " is not an array");
@@ -116,6 +167,9 @@ StatusOr<v1::GenerateRequest> ReadCommon(const JsonFields& fields, CompletionReq
   PAGODA_RETURN_IF_ERROR(ReadSampling(fields, request.mutable_sampling()));
   PAGODA_RETURN_IF_ERROR(ReadStop(fields, request.mutable_stop()));
   PAGODA_RETURN_IF_ERROR(ReadCacheScope(fields, request.mutable_cache_scope()));
+  PAGODA_ASSIGN_OR_RETURN(auto n, fields.Int("n", 1, rpc::kMaxChoices));
+  if (n) out->n = static_cast<uint32_t>(*n);
+  request.set_n(out->n);
   PAGODA_ASSIGN_OR_RETURN(auto priority,
                           fields.Int("priority", rpc::kMinPriority, rpc::kMaxPriority));
   request.set_priority(static_cast<int32_t>(priority.value_or(0)));
@@ -245,6 +299,11 @@ StatusOr<CompletionRequest> ParseCompletionRequest(std::string_view body) {
   CompletionRequest result;
   PAGODA_ASSIGN_OR_RETURN(v1::GenerateRequest common, ReadCommon(fields, &result));
   PAGODA_RETURN_IF_ERROR(ReadPrompts(fields, common, &result.prompts));
+  if (result.prompts.size() * result.n > kMaxPrompts) {
+    return InvalidField("n", std::to_string(result.n) + " choices for each of " +
+                                 std::to_string(result.prompts.size()) +
+                                 " prompts are over the limit of " + std::to_string(kMaxPrompts));
+  }
   return result;
 }
 

@@ -16,11 +16,13 @@
 
 namespace pagoda::router::openai {
 
-// Prompts of one /v1/completions call: each is a generation of its own.
+// Prompts of one /v1/completions call, times the choices of each: every one is a generation of its
+// own.
 inline constexpr size_t kMaxPrompts = 128;
 
 struct CompletionRequest {
-  std::vector<v1::GenerateRequest> prompts;  // one choice each, in order
+  std::vector<v1::GenerateRequest> prompts;  // in order
+  uint32_t n = 1;                            // choices of each
   bool stream = false;
   bool include_usage = false;
   bool return_token_ids = false;

@@ -79,6 +79,40 @@ TEST(RequestParserTest, ReadsAChat) {
   EXPECT_TRUE(request.include_usage);
 }
 
+TEST(RequestParserTest, ReadsPenaltiesAndBiases) {
+  CompletionRequest request = Chat({{"min_p", 0.125},
+                                    {"presence_penalty", 0.5},
+                                    {"frequency_penalty", -0.25},
+                                    {"repetition_penalty", 1.5},
+                                    {"logit_bias", {{"5", -100}, {"17", 2.5}}},
+                                    {"min_tokens", 3}});
+  const v1::SamplingParams& sampling = request.prompts[0].sampling();
+  EXPECT_EQ(sampling.min_p(), 0.125f);
+  EXPECT_EQ(sampling.presence_penalty(), 0.5f);
+  EXPECT_EQ(sampling.frequency_penalty(), -0.25f);
+  EXPECT_EQ(sampling.repetition_penalty(), 1.5f);
+  ASSERT_EQ(sampling.logit_bias_size(), 2);
+  EXPECT_EQ(sampling.logit_bias().at(5), -100);
+  EXPECT_EQ(sampling.logit_bias().at(17), 2.5f);
+  EXPECT_EQ(request.prompts[0].stop().min_tokens(), 3u);
+  EXPECT_EQ(ErrorField(ChatError({{"logit_bias", {{"5", 101}}}})), "logit_bias.5");
+}
+
+TEST(RequestParserTest, ChoicesAreBoundedAlsoInAll) {
+  EXPECT_EQ(Chat({{"n", 3}}).n, 3u);
+  EXPECT_EQ(Chat().n, 1u);
+  const json nine(std::vector<json>(9, "q"));
+  Status status = ParseCompletionRequest(json{{"prompt", nine}, {"n", 16}}.dump()).status();
+  EXPECT_EQ(ErrorField(status), "n") << status;
+  EXPECT_TRUE(ParseCompletionRequest(json{{"prompt", nine}, {"n", 14}}.dump()).ok());
+}
+
+TEST(RequestParserTest, ReadsStopStrings) {
+  EXPECT_THAT(Chat({{"stop", "x"}}).prompts[0].stop().stop(), ElementsAre("x"));
+  EXPECT_THAT(Chat({{"stop", {"x", "", "y"}}}).prompts[0].stop().stop(), ElementsAre("x", "y"));
+  EXPECT_THAT(Chat({{"stop", ""}}).prompts[0].stop().stop(), ElementsAre());
+}
+
 TEST(RequestParserTest, AbsentFieldsStayUnset) {
   CompletionRequest request = Chat();
   const v1::GenerateRequest& generate = request.prompts[0];
@@ -109,26 +143,12 @@ TEST(RequestParserTest, UnknownFieldsAndNeutralValuesPass) {
 
 TEST(RequestParserTest, WhatIsNotBuiltIsRefusedByName) {
   for (auto& [name, value] :
-       std::vector<std::pair<std::string, json>>{{"n", 2},
-                                                 {"best_of", 3},
-                                                 {"stop", "x"},
-                                                 {"stop", {"x", "y"}},
-                                                 {"presence_penalty", 0.5},
-                                                 {"frequency_penalty", -1},
-                                                 {"repetition_penalty", 1.1},
-                                                 {"logit_bias", {{"5", 1}}},
+       std::vector<std::pair<std::string, json>>{{"best_of", 3},
                                                  {"logprobs", true},
                                                  {"logprobs", 0},
-                                                 {"n", ""},
-                                                 {"n", json::array()},
-                                                 {"stop", json::object()},
-                                                 {"logit_bias", ""},
                                                  {"logprobs", json::object()},
                                                  {"echo", ""},
-                                                 {"presence_penalty", json::array()},
                                                  {"top_logprobs", 2},
-                                                 {"min_p", 0.1},
-                                                 {"min_tokens", 3},
                                                  {"echo", true},
                                                  {"suffix", "x"},
                                                  {"tools", {{{"type", "function"}}}},
@@ -148,11 +168,25 @@ TEST(RequestParserTest, BadValuesNameTheirField) {
            {"top_p", 1.01},
            {"top_k", -2},
            {"top_k", 1.5},
+           {"min_p", -0.1},
+           {"min_tokens", -1},
+           {"presence_penalty", json::array()},
+           {"presence_penalty", 2.5},
+           {"frequency_penalty", -2.5},
+           {"repetition_penalty", 0},
+           {"logit_bias", ""},
+           {"logit_bias", {{"x", 1}}},
+           {"logit_bias", {{"-5", 1}}},
            {"seed", "x"},
            {"max_tokens", 0},
            {"max_tokens", -1},
            {"max_tokens", 5000000000},
            {"max_completion_tokens", 0},
+           {"n", 0},
+           {"n", 17},
+           {"n", ""},
+           {"stop", json::object()},
+           {"stop", {"a", 5}},
            {"stop_token_ids", 3},
            {"stop_token_ids", {-1}},
            {"stop_token_ids", {"a"}},
